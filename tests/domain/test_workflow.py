@@ -161,6 +161,13 @@ def test_a_circle_is_told_with_its_nodes():
     assert find_problems(nodes)[0][1] == "these nodes lead in a circle: b -> c -> b."
 
 
+def test_a_graph_of_too_many_ways_is_refused_before_it_is_walked():
+    nodes: JsonObject = {"n0": {"type": "manual", "then": [f"n{each}" for each in range(1, 80)]}}
+    for number in range(1, 80):
+        nodes[f"n{number}"] = {"type": "join", "then": [f"n{each}" for each in range(number + 1, 80)]}
+    assert [each[1] for each in find_problems(nodes)] == ["a workflow has 2000 ways between nodes at most."]
+
+
 def test_an_unknown_key_of_the_file_is_told():
     assert find_problems({"a": {"type": "manual"}}, descripton="x")[0][:2] == ("descripton", "this key is not known.")
 

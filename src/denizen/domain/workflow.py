@@ -21,6 +21,7 @@ from denizen.domain.workflow_nodes import EACH, NODE_TYPES, NodeEffect, NodeType
 RESERVED = frozenset({"event", "input", "run", "item", "index", "error"})
 """The names in places that mean no node."""
 MAX_NODES = 200
+MAX_EDGES = 2000
 MAX_STEPS = 500
 """So many nodes of one run may run, those of loops and of other workflows within it counted each time."""
 MAX_DEPTH = 5

@@ -21,6 +21,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.record import record
 from denizen.domain.workflow import (
+    MAX_EDGES,
     MAX_NODES,
     RESERVED,
     Edge,
@@ -273,6 +274,10 @@ class _Reader:
     # --- the graph ---------------------------------------------------------------------------------------------------
 
     def _check_graph(self, nodes: Mapping[str, WorkflowNode]) -> None:
+        if sum(len(each.edges) for each in nodes.values()) > MAX_EDGES:
+            fix = "Bring ways together in a `join`, and lead on from there."
+            self.refuse(("nodes",), f"a workflow has {MAX_EDGES} ways between nodes at most.", fix)
+            return
         triggers = [each.id for each in nodes.values() if each.kind.is_trigger]
         if not triggers:
             names = ", ".join(name for name, kind in NODE_TYPES.items() if kind.is_trigger)

@@ -77,6 +77,12 @@ def needs_time(node: WorkflowNode) -> bool:
     return node.type in ("in_hours", "format_date")
 
 
+def plan_nested_input(trigger: WorkflowNode, given: Json) -> JsonObject:
+    """Returns the input of a workflow within another one: what its trigger says, but for what it is given."""
+    own = author_all(trigger.settings.get("input"))
+    return {**(own if isinstance(own, Mapping) else {}), **(given if isinstance(given, Mapping) else {})}
+
+
 def can_compute(node: WorkflowNode) -> bool:
     return node.type in _COMPUTED
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from denizen.domain.cloud_event import MAX_NESTING
 from denizen.domain.errors import InvalidInput, LimitExceeded
 from denizen.domain.json import Json
-from denizen.domain.workflow_run import MAX_STORED_CHARS
+from denizen.domain.workflow_run import MAX_INPUT_CHARS, MAX_STORED_CHARS
 
 MAX_NUMBER_BITS = 1024
 """The limit of a whole number: about 300 digits, as of a number with a point."""
@@ -47,6 +47,19 @@ def measure(value: Json, most_chars: float = math.inf) -> int:
             case _:
                 chars += len(str(each))
     return chars
+
+
+def check_inputs(inputs: Json) -> int:
+    """Returns the size of the inputs of a node, or of what a run is given. Raises LimitExceeded (`workflow_input_long`)
+    for what is too large, and as `measure`.
+    """
+    if (size_chars := measure(inputs, MAX_INPUT_CHARS)) > MAX_INPUT_CHARS:
+        raise LimitExceeded(
+            f"The inputs have more than {MAX_INPUT_CHARS} characters.",
+            code="workflow_input_long",
+            fix="Give or name fewer or smaller values.",
+        )
+    return size_chars
 
 
 def _check_text(text: str) -> None:

@@ -59,6 +59,12 @@ def test_the_workflows_of_a_home_are_loaded_with_its_configuration(tmp_path: Pat
         ("{{event.user.name}}", "{{event.user.nmae}}", 8, "these events have no field 'user.nmae'"),
         ("{{event.user.name}}", "{{event.@kind}}", 8, "these events have no field '@kind'"),
         ("{{event.user.name}}", "{{run.nmae}}", 8, "'run' has no 'nmae'"),
+        (
+            'type: send_message\n    channel: "123"',
+            "type: match\n    pattern: '((a{999}){999}){9}'",
+            7,
+            "multiply to more",
+        ),
         ("nodes:", "nodes: [", 0, ""),
     ],
 )

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from denizen.domain.errors import InvalidInput
+from denizen.domain.errors import InvalidInput, LimitExceeded
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.workflow_run import MAX_RUN_CHARS, MAX_STORED_CHARS
+from denizen.engine.workflows.patterns import find_groups
 from denizen.ports.toolset import CallScope
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.platform_fixture import open_platform
-from tests.engine.workflows.workflow_fixture import make, node, outputs, run
+from tests.engine.workflows.workflow_fixture import OPERATOR, make, node, open_workflows, outputs, run
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +58,7 @@ async def test_a_zero_character_and_large_numbers_pass() -> None:
 async def test_inputs_by_hand_are_checked_before_the_run() -> None:
     async with open_platform(workflows=PARSE) as server:
         for given in (float("nan"), "x" * 1_000_001, "\ud800"):
-            with pytest.raises(InvalidInput):
+            with pytest.raises((InvalidInput, LimitExceeded)):
                 await run(server, text=given)
 
 
@@ -82,6 +83,43 @@ async def test_what_multiplies_itself_ends_the_run_before_it_is_built(kind: str,
         assert "The node 'grow'" in found.failure
         assert "characters" in found.failure
         assert [each.path for each in found.nodes] == ["start", "grow"]
+
+
+@pytest.mark.parametrize(("kind", "settings"), [MULTIPLIERS[0], MULTIPLIERS[3]])
+async def test_a_dry_run_does_not_build_it_either(kind: str, settings: dict[str, Any]) -> None:
+    flow = make({"start": {"type": "manual", "then": "grow"}, "grow": {"type": kind, **settings}})
+    async with open_platform(workflows=flow) as server:
+        [_, planned] = await open_workflows(server).plan("flow", {"big": BIG}, OPERATOR)
+        assert "characters" in planned.error
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "code"),
+    [("a" * 200_001, "b", "pattern_text"), ("a" * 60_000, "(((((((((.*)))))))))", "workflow_output_long")],
+)
+async def test_a_search_is_bounded(text: str, pattern: str, code: str) -> None:
+    with pytest.raises(LimitExceeded) as refused:
+        await find_groups(pattern, text)
+    assert refused.value.code == code
+
+
+async def test_a_workflow_within_another_has_the_inputs_that_it_says_itself() -> None:
+    inner = make(
+        {
+            "start": {"type": "manual", "input": {"a": "own", "b": "own"}, "then": "say"},
+            "say": {"type": "reply", "text": "{{input.a}} {{input.b}}"},
+        },
+        "inner",
+    )
+    outer = make(
+        {
+            "start": {"type": "manual", "then": "nest"},
+            "nest": {"type": "sub_workflow", "workflow": "inner", "input": {"b": "given"}, "then": "say"},
+            "say": {"type": "reply", "text": "{{nest.reply}}"},
+        }
+    )
+    async with open_platform(workflows=inner | outer) as server:
+        assert (await run(server)).reply == "own given"
 
 
 async def test_a_loop_stops_where_what_it_collects_is_too_large() -> None:

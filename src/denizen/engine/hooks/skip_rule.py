@@ -5,6 +5,8 @@ must not hold up the process. The standard library's expressions cannot be inter
 from __future__ import annotations
 
 import logging
+import math
+import re
 from functools import partial
 
 from anyio import to_thread
@@ -13,12 +15,22 @@ TIMEOUT_S = 1.0
 MAX_CHARS = 100_000
 """How much of an output is searched."""
 
+MAX_PATTERN_CHARS = 5000
+MAX_REPETITIONS = 1_000_000
+"""Repetitions within repetitions are written out when an expression is prepared, which nothing can interrupt."""
+_COUNT = re.compile(r"\{(\d{1,9})[,}]")
+
 _log = logging.getLogger("denizen.hooks")
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises ValueError, with the reason, for what is no regular expression."""
+    """Raises ValueError, with the reason, for what is no regular expression, or would take long to prepare."""
     import regex
+
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise ValueError(f"it has more than {MAX_PATTERN_CHARS} characters")
+    if math.prod(int(count) for count in _COUNT.findall(pattern) if int(count)) > MAX_REPETITIONS:
+        raise ValueError(f"its numbers of repetitions multiply to more than {MAX_REPETITIONS}")
 
     try:
         regex.compile(pattern)

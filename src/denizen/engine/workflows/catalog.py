@@ -22,7 +22,6 @@ from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoi
 from denizen.domain.workflow import BrokenWorkflow, Workflow, WorkflowNode
 from denizen.domain.workflow_compute import NodeInput
 from denizen.domain.workflow_run import (
-    MAX_INPUT_CHARS,
     STARTED,
     PlannedNode,
     WorkflowRun,
@@ -31,7 +30,7 @@ from denizen.domain.workflow_run import (
     start_from_json,
     start_to_json,
 )
-from denizen.domain.workflow_sizes import measure
+from denizen.domain.workflow_sizes import check_inputs
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.tools.toolbox import list_allowed
@@ -241,13 +240,10 @@ def new_key(by: Principal) -> str:
 
 
 def plan_scope(trigger: WorkflowNode, given: Mapping[str, Json]) -> JsonObject:
-    """Returns what places can name in a run that is started by hand. Raises InvalidInput for unknown inputs, and for
-    those that cannot be kept or are too large.
+    """Returns what places can name in a run that is started by hand. Raises InvalidInput for unknown inputs, and as
+    `check_inputs`.
     """
-    if measure(given, MAX_INPUT_CHARS) > MAX_INPUT_CHARS:
-        raise InvalidInput(
-            f"The inputs have more than {MAX_INPUT_CHARS} characters.", code="workflow_input", fix="Give less."
-        )
+    check_inputs(given)
     if trigger.type not in ("manual", "on_command", "on_schedule"):
         return {"event": dict(given)}
     known = trigger.settings.get("input")

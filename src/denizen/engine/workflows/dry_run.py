@@ -14,9 +14,18 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.domain.tool import ToolSpec
 from denizen.domain.workflow import ANY_PORT, MAX_DEPTH, MAX_STEPS, GraphWalk, Workflow, WorkflowNode
-from denizen.domain.workflow_compute import NodeInput, NodeResult, can_compute, compute, fill_settings, list_items
+from denizen.domain.workflow_compute import (
+    NodeInput,
+    NodeResult,
+    can_compute,
+    compute,
+    fill_settings,
+    list_items,
+    plan_nested_input,
+)
 from denizen.domain.workflow_nodes import EACH, ON_ERROR, THEN, NodeEffect
 from denizen.domain.workflow_run import PlannedNode
+from denizen.domain.workflow_sizes import OutputRoom, check_inputs
 from denizen.domain.workflow_values import fill, list_all_places, show
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.configuration.tool_policy import explain_policy
@@ -84,6 +93,7 @@ class DryRun:
         at = len(self._planned)
         try:
             inputs = fill_settings(node, level.scope)
+            check_inputs(inputs)
             if node.kind.effect is not NodeEffect.NONE:
                 effect, gate = self._describe(node, inputs, level.scope)
                 level.unknown.add(node.id)
@@ -97,6 +107,7 @@ class DryRun:
                 port = ANY_PORT
             else:
                 result = await self._compute(level, node, inputs, is_sure=is_sure)
+                OutputRoom().take(result.outputs)
                 port, outputs = result.port, dict(result.outputs)
         except DenizenError as fault:
             error, port = fault.explain(), ON_ERROR
@@ -190,7 +201,12 @@ class DryRun:
             workflow=workflow,
             among=workflow.list_level(),
             start=[trigger.id],
-            scope={"event": {}, "input": inputs["input"], "run": level.scope["run"], "error": ""},
+            scope={
+                "event": {},
+                "input": plan_nested_input(trigger, inputs["input"]),
+                "run": level.scope["run"],
+                "error": "",
+            },
             prefix=f"{level.prefix}{show(inputs['workflow'])}/",
             depth=level.depth + 1,
         )

@@ -38,11 +38,11 @@ from denizen.domain.workflow_compute import (
     fill_settings,
     list_items,
     needs_time,
+    plan_nested_input,
     read_json,
 )
 from denizen.domain.workflow_nodes import EACH, ELSE, ON_ERROR, THEN, NodeEffect
 from denizen.domain.workflow_run import (
-    MAX_INPUT_CHARS,
     MAX_RUN_CHARS,
     MAX_STORED_CHARS,
     STARTED,
@@ -53,7 +53,7 @@ from denizen.domain.workflow_run import (
     node_run_id,
     start_from_json,
 )
-from denizen.domain.workflow_sizes import OutputRoom, measure
+from denizen.domain.workflow_sizes import OutputRoom, check_inputs
 from denizen.domain.workflow_values import fill, show, show_parts
 from denizen.engine.gate.executor import BoundTool
 from denizen.engine.intake.opening import find_reply_target
@@ -292,13 +292,7 @@ class _Run:
         now = self._services.clock.now()
         try:
             inputs = fill_settings(node, level.scope)
-            if (size_chars := measure(inputs, MAX_INPUT_CHARS)) > MAX_INPUT_CHARS:
-                raise LimitExceeded(
-                    f"The inputs of this node have more than {MAX_INPUT_CHARS} characters.",
-                    code="workflow_input_long",
-                    fix="Name fewer or smaller values in its settings.",
-                )
-            return _NodeWork(node, level.path(node), inputs, now, size_chars=size_chars)
+            return _NodeWork(node, level.path(node), inputs, now, size_chars=check_inputs(inputs))
         except DenizenError as error:
             return _NodeWork(node, level.path(node), {}, now, error)
 
@@ -587,7 +581,7 @@ class _Run:
                 self._nested[work.path] = _InnerWorkflow(await load_version(unit, digest), [])
         workflow, replies = self._nested[work.path].workflow, self._nested[work.path].replies
         trigger = workflow.find_trigger("manual") or workflow.triggers[0]
-        given = work.inputs["input"]
+        given = plan_nested_input(trigger, work.inputs["input"])
         within = _Level(
             workflow=workflow,
             among=workflow.list_level(),

@@ -14,6 +14,7 @@ from typing import cast
 from denizen.domain.authored_text import forget_author
 from denizen.domain.clock import Clock
 from denizen.domain.cloud_event import EMITTED, EVENT_NAME, MAX_DEPTH, CloudEvent, check_nesting
+from denizen.domain.comparison import find_number
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed
 from denizen.domain.ids import derive, fresh
 from denizen.domain.json import Json, JsonObject
@@ -215,4 +216,5 @@ class WorkflowTools:
         event = start.scope.get("event") if start else None
         if not isinstance(event, Mapping):
             return "", 0
-        return show(event.get("@key")), int(show(event.get("@depth")) or 0) + 1
+        depth = find_number(event.get("@depth"))
+        return show(event.get("@key")), (depth if isinstance(depth, int) else 0) + 1
