@@ -161,3 +161,41 @@ async def test_what_cannot_be_used_is_not_written_and_a_source_with_a_secret_is_
             refused = await kit.call(tool, args)
             assert refused.is_error and why in refused.text, (tool, refused.text)
         assert kit.text == TEXT
+
+
+async def test_no_secret_of_the_operator_is_led_elsewhere_or_shown(home: Home) -> None:
+    async with open_tools(home) as kit:
+        home.config.write_text(
+            f"""{LAB}
+webhooks:
+  routes:
+    store: {{secret: "${{WEBHOOK_SHOP_SECRET}}"}}
+listeners:
+  told: {{on: "local.*", action: post, message: "It is ${{MARKET_TOKEN}}.", channel: "1"}}
+events:
+  websockets:
+    market: {{url: wss://stream.example.org/v1, messages: ['{{"auth": "${{MARKET_TOKEN}}"}}']}}
+  polls:
+    tickets: {{url: "https://api.example.org/t?key=${{MARKET_TOKEN}}"}}
+""",
+            encoding="utf-8",
+        )
+        home.add_file(
+            "secrets.env",
+            "MARKET_TOKEN=the-token-of-the-market\nWEBHOOK_SHOP_SECRET=the-secret-of-the-store\n",
+            mode=0o600,
+        )
+        text = kit.text
+        calls: list[tuple[str, JsonObject, str]] = [
+            ("set_websocket", {"name": "market", "url": "wss://evil.example.org"}, "names a variable"),
+            ("set_poll", {"name": "tickets", "items": "list"}, "names a variable"),
+            ("set_listener", {"name": "told", "channel": "2"}, "names a variable"),
+            ("set_webhook", {"name": "shop", "action": "log"}, "WEBHOOK_SHOP_SECRET, which is in use"),
+        ]
+        for tool, args, why in calls:
+            refused = await kit.call(tool, args)
+            assert refused.is_error and why in refused.text, (tool, refused.text)
+        await kit.do("set_webhook", name="store", message="{{what}} was sold.")
+        assert home.load().secrets.variables["WEBHOOK_SHOP_SECRET"] == "the-secret-of-the-store"
+        assert "the-token" not in await kit.do("list_event_setup")
+        assert "key=${MARKET_TOKEN}" in kit.text and kit.text.count("MARKET_TOKEN") == text.count("MARKET_TOKEN")

@@ -120,6 +120,48 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
 }
 """What was decided for every tool of every built-in skill: skill to tier to names, with spaces between."""
 
+NEVER_WITHOUT_PEOPLE = frozenset(
+    [
+        "send_mail",
+        "send_gmail",
+        "upload_drive_file",
+        "coding_agent",
+        "replace_file",
+        "create_calendar_event",
+        "change_calendar_event",
+        "delete_calendar_event",
+        "create_google_event",
+        "change_google_event",
+        "delete_google_event",
+        "set_listener",
+        "set_websocket",
+        "set_poll",
+        "set_webhook",
+        "switch_event_entry",
+        "remove_event_entry",
+        "create_workflow",
+        "change_workflow",
+        "delete_workflow",
+        "switch_workflow",
+        "delete_skill",
+        "admin_change",
+        "admin_create_agent",
+        "delete_message",
+        "purge_messages",
+        "kick_member",
+        "ban_member",
+        "delete_channel",
+        "delete_role",
+        "delete_emoji",
+        "delete_webhook",
+        "delete_invite",
+        "cancel_event",
+    ]
+)
+"""The tools about which people are asked whatever an observer thinks: what they do reaches others and cannot be taken
+back, or goes on by itself.
+"""
+
 ALWAYS_TOKENS = 1200
 """What all skills together may cost that are in every prompt of a plain installation."""
 
@@ -241,6 +283,10 @@ def test_an_unknown_skill_is_refused_with_those_there_are() -> None:
 def test_every_tool_has_the_tier_that_was_decided_for_it(name: str) -> None:
     decided = {tool: tier for tier, tools in TIERS[name].items() for tool in tools.split()}
     assert {spec.name: spec.tier for spec in load_builtin(name).specs()} == decided
+
+
+def test_people_are_asked_about_every_tool_for_which_that_was_decided_and_no_other() -> None:
+    assert {spec.name for spec in all_specs() if spec.destructive} == NEVER_WITHOUT_PEOPLE
 
 
 def test_the_skills_of_a_plain_installation_cost_less_than_1200_tokens_in_a_prompt() -> None:

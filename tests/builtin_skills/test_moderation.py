@@ -140,6 +140,8 @@ async def test_what_takes_something_from_people_needs_people_and_what_is_told_to
             "delete_role",
             "delete_emoji",
             "delete_webhook",
+            "delete_invite",
+            "cancel_event",
         }
         sending = {name: spec.flow.destinations for name, spec in specs.items() if Effect.SEND in spec.flow.effects}
         assert sending == {"warn_member": ("member",), "send_direct_message": ("member",)}

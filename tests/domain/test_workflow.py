@@ -13,7 +13,16 @@ from denizen.domain.workflow import GraphWalk, Workflow
 from denizen.domain.workflow_checks import find_nesting_problems, read_workflow
 from denizen.domain.workflow_nodes import NODE_TYPES, NodeGroup, list_node_types
 from denizen.domain.workflow_run import WorkflowStart, find_guild
-from denizen.domain.workflow_values import check_tests, fill, read_clock, read_days, read_duration
+from denizen.domain.workflow_values import (
+    check_tests,
+    fill,
+    fill_post,
+    fill_text,
+    list_mentioned,
+    read_clock,
+    read_days,
+    read_duration,
+)
 
 
 def make(nodes: dict[str, Any], name: str = "flow", **top: Any) -> Workflow:
@@ -26,6 +35,14 @@ def find_problems(nodes: Json, **top: Any) -> list[tuple[str, str, str]]:
     reading = read_workflow("flow", {"nodes": nodes, **top})
     assert reading.workflow is None
     return [(".".join(map(str, each.path)), each.message, each.fix) for each in reading.problems]
+
+
+def _event(conditions: Json) -> JsonObject:
+    return {"a": {"type": "on_event", "on": "discord.message", "filter": conditions}}
+
+
+def _test(test: JsonObject) -> JsonObject:
+    return {"a": {"type": "manual", "then": "b"}, "b": {"type": "if", "test": {"value": "{{event.n}}", **test}}}
 
 
 @pytest.mark.proves("V31-nodes")
@@ -71,6 +88,22 @@ def test_there_are_over_thirty_types_of_nodes_in_five_groups():
             "does not run before",
         ),
         ({"a": {"type": "manual", "then": "b"}, "b": {"type": "log", "text": "{{item}}"}}, "nodes.b.text", "in loops"),
+        (_event({"user.is_bot": {"not_anny": [True]}}), "nodes.a.filter.user.is_bot.not_anny", "no condition"),
+        (_event({"user": {"is_bot": False}}), "nodes.a.filter.user.is_bot", "no condition"),
+        (_event({"user.is_bot": None}), "nodes.a.filter.user.is_bot", "not a value"),
+        (_event({"user.is_bot": {}}), "nodes.a.filter.user.is_bot", "says nothing"),
+        (_event({"user.is_bot": []}), "nodes.a.filter.user.is_bot", "not a value"),
+        (_event({"user.id": {"one_of": []}}), "nodes.a.filter.user.id.one_of", "not a value"),
+        (_event({"user.id": {"at_least": "x"}}), "nodes.a.filter.user.id.at_least", "not a number"),
+        (_event({"user.id": {"contains": ""}}), "nodes.a.filter.user.id.contains", "not a text"),
+        (_event({"user.id": {"exists": "no"}}), "nodes.a.filter.user.id.exists", "not true or false"),
+        (_event({"user.id": "{{run.id}}"}), "nodes.a.filter.user.id", "not a value"),
+        (_test({"equals": None}), "nodes.b.test.equals", "not a value"),
+        (_test({"exists": "false"}), "nodes.b.test.exists", "not true or false"),
+        (_test({"one_of": []}), "nodes.b.test.one_of", "not a list"),
+        (_test({"contains": ""}), "nodes.b.test.contains", "not a text"),
+        (_test({"matches": "{{event.x}}"}), "nodes.b.test.matches", "not a text without places"),
+        (_test({"at_least": "many"}), "nodes.b.test.at_least", "not a number"),
         (
             {
                 "a": {"type": "manual", "then": ["loop", "x"]},
@@ -210,6 +243,22 @@ def test_places_are_filled_and_what_is_filled_in_has_none():
     assert fill({"x": ["{{a.items}}", "{{event.n}}", "{{a.items.1}}"]}, scope) == {"x": [[1, 2], 3, 2]}
 
 
+def test_nothing_foreign_is_markup_in_a_post_whichever_way_it_went():
+    scope: JsonObject = {"event": {"name": "*Ana* {{run.id}}", "@type": "x"}, "run": {"id": "1"}}
+    scope["greet"] = {"text": fill_text("**Hi** {{event.name}}", scope)}
+    scope["lines"] = {"items": [fill("_{{event.name}}_", scope), "<@1>"]}
+    assert fill_post("# {{greet.text}}!", scope) == r"# **Hi** \*Ana\* {{run.id}}!"
+    assert fill_post("{{lines.items.0}}, {{lines.items.1}}", scope) == "_\\*Ana\\* {{run.id}}_, \\<@\u200b1\\>"
+    assert fill_post("{{greet.text}}", {"greet": {"text": "**Hi**"}}) == r"\*\*Hi\*\*"
+
+
+def test_a_mention_of_the_platform_stays_one_in_a_text_of_a_text():
+    scope: JsonObject = {"event": {"user": {"mention": "<@7>", "name": "<@8>"}, "@type": "discord.member.join"}}
+    scope["greet"] = {"text": fill_text("Hi {{event.user.mention}} {{event.user.name}}", scope)}
+    assert fill_post("{{greet.text}}", scope) == "Hi <@7> \\<@\u200b8\\>"
+    assert list_mentioned("{{event.user.mention}}{{event.user.name}}", scope) == ["7"]
+
+
 @pytest.mark.parametrize(
     ("test", "holds"),
     [
@@ -225,10 +274,23 @@ def test_places_are_filled_and_what_is_filled_in_has_none():
         ({"value": "{{event.t}}", "not_equals": "abc"}, False),
         ({"value": "text", "at_least": 1}, False),
         ([{"value": 1, "equals": 1}, {"value": 1, "equals": 2}], False),
+        ({"value": "{{event.x}}", "not_equals": "abc"}, False),
+        ({"value": "{{event.x}} ", "not_equals": "abc"}, False),
+        ({"value": "a{{event.x}}", "equals": "a"}, False),
+        ({"value": "{{event.x}}", "equals": "{{event.y}}"}, False),
+        ({"value": "{{event.x}}", "one_of": "{{event.y}}"}, False),
+        ({"value": "{{event.x}}", "equals": ""}, False),
+        ({"value": "{{event.x}}", "matches": "*"}, False),
+        ({"value": "{{event.t}}", "not_equals": "{{event.x}}"}, False),
+        ({"value": "{{event.t}}", "contains": "{{event.empty}}"}, False),
+        ({"value": "{{event.empty}}", "equals": ""}, True),
+        ({"value": "{{event.empty}}", "exists": True}, False),
+        ({"value": "{{event.x}}", "exists": False, "not_equals": "abc"}, False),
+        ([], False),
     ],
 )
 def test_tests_compare_values(test: Json, holds: bool):
-    scope: JsonObject = {"event": {"n": 3, "t": "abc", "yes": True}}
+    scope: JsonObject = {"event": {"n": 3, "t": "abc", "yes": True, "empty": ""}}
     assert check_tests(test, scope, is_any=False) is holds
 
 

@@ -61,11 +61,11 @@ def test_a_report_has_what_helps_and_no_secret_of_any_kind(home: Home, provider:
     assert done.code == 0, done.out + done.err
     assert bundle.stat().st_mode & 0o777 == 0o600
     files = read_bundle(bundle)
-    assert set(files) == {"doctor.txt", "versions.txt", "home.txt", "denizen.yaml", "log.jsonl"}
-    assert "ok    configuration, store, durable log" in files["doctor.txt"]
+    assert set(files) == {"doctor.txt", "versions.txt", "home.txt", "configuration.yaml", "log.jsonl"}
+    assert "ok       tools\n" in files["doctor.txt"]
     assert "denizen " in files["versions.txt"] and "sqlalchemy==" in files["versions.txt"].lower()
-    assert "${PROVIDER_KEY}" in files["denizen.yaml"] and "local/scripted" in files["denizen.yaml"]
-    assert "planted" in files["log.jsonl"]
+    assert "${PROVIDER_KEY}" in files["configuration.yaml"] and "local/scripted" not in files["configuration.yaml"]
+    assert "2026-01-02" in files["log.jsonl"] and "planted" not in files["log.jsonl"]
     everything = "\n".join(files.values())
     kept = [name for name, value in {**SHAPED, "known": KNOWN, "other": UNREFERENCED}.items() if value in everything]
     assert kept == []

@@ -58,6 +58,12 @@ async def test_a_call_that_waits_is_shown_with_who_asked_its_tier_its_reason_and
     ]
 
 
+async def test_the_page_of_who_works_on_what_says_that_a_turn_waits_for_people() -> None:
+    async with waiting() as web:
+        page = await read(web, "olga", "/admin/work")
+    assert [row[1:] for row in page.rows] == [["ann", "web", "waits for people"]]
+
+
 @pytest.mark.parametrize(
     ("decision", "status", "ran"), [("once", "approved", 1), ("hour", "approved", 1), ("deny", "denied", 0)]
 )

@@ -35,6 +35,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy,
 from denizen.engine.inspection.overview import BudgetUse, SystemOverview
 from denizen.engine.inspection.past_calls import PastCall, PolicyTrial, TrialDecision, TrialOutcome, TriedCall
 from denizen.engine.inspection.queries import ToolInfo, TurnTrace
+from denizen.engine.schedules.catalog import ScheduleListing
 from denizen.ports.configuration import PlannedChange
 from denizen.ports.store import TurnListing
 from denizen.web.api.statistics import overview_to_wire
@@ -55,15 +56,16 @@ from denizen.web.pages.tools import ToolField, ToolPage, ToolRow, ToolsPage
 from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
 from denizen.web.pages.usage import AgentUse, UsagePage
 from denizen.web.pages.users import KeysPage, UsersPage
+from denizen.web.pages.work import AgentWork, WorkPage
 from denizen_sdk.errors import ProblemDetails
 from denizen_sdk.usage import FeedbackDay
 from denizen_sdk.users import AccountInfo, ApiKeyInfo, IdentityInfo, InvitationInfo, UserInfo
 from tests.clock import NOON
 from tests.timing import HANG_LIMIT_S
 from tests.web.community_page_samples import list_community_pages
-from tests.web.component_page_samples import list_component_pages
+from tests.web.component_page_samples import SCHEDULE, list_component_pages
 from tests.web.knowledge_page_samples import list_knowledge_pages
-from tests.web.project_page_samples import list_project_pages
+from tests.web.project_page_samples import TASK, list_project_pages
 from tests.web.question_fixture import QUESTION
 from tests.web.setup_page_samples import STEPS, list_setup_pages
 from tests.web_fixture import ANN, open_web
@@ -254,6 +256,20 @@ PAGES: dict[str, object] = {
         ),
         notice="Done.",
         problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "admin/work.html": WorkPage(
+        frame=FRAME,
+        agents=[
+            AgentWork(
+                agent="denizen",
+                turns=[TurnListing(TURN, "web")],
+                hidden=1,
+                tasks=[TASK],
+                next_run=ScheduleListing(SCHEDULE, NOON),
+            )
+        ],
+        queued=frozenset({TURN.id}),
+        waiting=frozenset({TURN.id}),
     ),
     "admin/logs.html": LogsPage(
         frame=FRAME,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -17,15 +18,16 @@ from denizen.app.backup_archive import (
     AGE_SUFFIX,
     DURABLE_ENTRY,
     HOME_ENTRIES,
-    MANIFEST,
     STORE_ENTRY,
     Manifest,
     decrypt_file,
     encrypt_file,
     extract_archive,
+    is_encrypted,
     parse_recipient,
     write_archive,
 )
+from denizen.app.backup_files import BACKUP_NAME, BACKUPS_FOLDER, WORK_PREFIX, ZIP_SUFFIX, list_home_files
 from denizen.app.home.files import write_whole
 from denizen.app.home.secrets import SECRETS_FILE
 from denizen.app.settings import CONFIG_FILE, Settings
@@ -33,16 +35,8 @@ from denizen.app.settings.edit import parse_config, splice_out
 from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention, NotFound
 from denizen.domain.record import record
 
-BACKUPS_FOLDER = "backups"
-NAME_PREFIX = "denizen-"
-ZIP_SUFFIX = ".zip"
-_DATABASES = ("*.db", "*.db-*", "*.db.*", "*.sock")
-"""Databases are copied as such, with what stands beside them; a socket is no file."""
-_WORK_PREFIX = ".denizen-backup-"
-_FETCHED = ("models", "logs")
-"""Folders of the home folder that are fetched or written anew."""
-_KEYS = (f"*{SECRETS_FILE}*", "*.pem", "*.key")
-"""Secrets, and copies of them that editors and an interrupted writing leave."""
+SPARE_BYTES = 100_000_000
+"""So much stays free on the disk beside the copies of the databases."""
 
 
 @record(kw_only=True)
@@ -81,20 +75,23 @@ def make_backup(settings: Settings, options: BackupOptions, now: datetime, repor
 
     Raises Conflict when the file is there already, and what opening and reading the databases raises.
     """
-    target = options.target or settings.home / BACKUPS_FOLDER / _name(now, encrypted=bool(options.recipient))
+    name = _name(now, encrypted=bool(options.recipient))
+    target = options.target or settings.home / BACKUPS_FOLDER / name
+    if target.is_dir():
+        target /= name
     if options.recipient:
         parse_recipient(options.recipient)  # before anything is copied
-    if target.exists():
-        raise Conflict(
-            f"{target} is there already.", code="backup_exists", fix="Give another name, or move the old file away."
-        )
+    _check_free(target)
     # What is to be encrypted lies nowhere in the clear but where it is already.
     beside = settings.home if options.recipient else target.parent
     with _refused_by_disk(target), _work_folder(beside) as folder, _work_folder(target.parent) as final:
         databases = _copy_stores(settings, folder, report)
+        home = list_home_files(settings, with_secrets=options.with_secrets)
         entries = {name: folder / name for name in databases}
-        for path in sorted(_list_home_files(settings.home, with_secrets=options.with_secrets)):
-            entries[HOME_ENTRIES + path.relative_to(settings.home).as_posix()] = path
+        entries |= {HOME_ENTRIES + name: path for name, path in home.files.items()}
+        for number, (name, path) in enumerate(home.databases.items()):
+            entries[HOME_ENTRIES + name] = folder / f"other-{number}.db"
+            copy_databases({path: entries[HOME_ENTRIES + name]}, lambda _done, _total: None)
         manifest = Manifest(
             version=__version__,
             revision=find_copy_revision(folder / STORE_ENTRY),
@@ -102,16 +99,29 @@ def make_backup(settings: Settings, options: BackupOptions, now: datetime, repor
             created_at=now.isoformat(timespec="seconds"),
             with_secrets=options.with_secrets,
             tables={name: count_rows(folder / name) for name in databases},
+            links={HOME_ENTRIES + name: to for name, to in home.links.items()},
+            left_out=home.left_out,
         )
-        count = _Counter("writing the file", sum(path.stat().st_size for path in entries.values()), report)
+        total_bytes = home.size_bytes + sum(entries[name].stat().st_size for name in databases)
+        count = _Counter("writing the file", total_bytes, report)
         made = write_archive(folder / "archive", manifest, entries, count.add)
         whole = folder / "archive"
         if options.recipient:
             report(BackupProgress(stage="encrypting"))
             whole = final / "encrypted"
             encrypt_file(folder / "archive", whole, options.recipient)
+        _sync(whole)
+        _check_free(target)
         whole.replace(target)
+        _sync(target.parent)
     return Backup(target, made)
+
+
+def _check_free(target: Path) -> None:
+    if target.exists():
+        raise Conflict(
+            f"{target} is there already.", code="backup_exists", fix="Give another name, or move the old file away."
+        )
 
 
 def verify_backup(file: Path, identity: Path | None, report: ReportBackup) -> Manifest:
@@ -121,7 +131,11 @@ def verify_backup(file: Path, identity: Path | None, report: ReportBackup) -> Ma
     from denizen.adapters.store.migrator import migrate
     from denizen.adapters.store.sqlite import SqliteDialect
 
-    with _refused_by_disk(file), _work_folder(file.parent) as folder:
+    with _refused_by_disk(file):
+        # What was encrypted is not laid in the clear beside it, which may be on a foreign machine.
+        may_unpack_there = os.access(file.parent, os.W_OK) and not (file.is_file() and is_encrypted(file))
+        beside = file.parent if may_unpack_there else Path(tempfile.gettempdir())
+    with _refused_by_disk(beside), _work_folder(beside) as folder:
         manifest = _unpack(file, identity, folder, report)
         report(BackupProgress(stage="trying the upgrade of the store"))
         migrate(SqliteDialect(folder / "unpacked" / STORE_ENTRY))
@@ -138,14 +152,15 @@ def restore_backup(file: Path, home: Path, identity: Path | None, report: Report
     from denizen.adapters.store.sqlite import SqliteDialect
 
     home = home.absolute()
-    if home.exists() and (not home.is_dir() or any(home.iterdir())):
-        raise Conflict(
-            f"There is something in {home} already.",
-            code="restore_not_empty",
-            why="A restore never overwrites anything.",
-            fix="Give a folder that does not exist. To replace a home folder, move it away first.",
-        )
-    with _refused_by_disk(home), _work_folder(home.parent) as folder:
+    is_there = home.exists()  # such as the folder of a volume, which cannot be replaced
+    with _refused_by_disk(home), _work_folder(home if is_there else home.parent) as folder:
+        if is_there and any(each != folder for each in home.iterdir()):
+            raise Conflict(
+                f"There is something in {home} already.",
+                code="restore_not_empty",
+                why="A restore never overwrites anything.",
+                fix="Give a folder that does not exist. To replace a home folder, move it away first.",
+            )
         manifest = _unpack(file, identity, folder, report)
         check_readable(SqliteDialect(folder / "unpacked" / STORE_ENTRY))
         fresh = folder / "unpacked" / HOME_ENTRIES
@@ -154,9 +169,14 @@ def restore_backup(file: Path, home: Path, identity: Path | None, report: Report
         for name in manifest.tables:
             (folder / "unpacked" / name).replace(fresh / name)
         fresh.chmod(0o700)
-        if home.exists():
-            home.rmdir()
-        fresh.replace(home)
+        report(BackupProgress(stage="writing to the disk"))
+        os.sync()
+        if is_there:
+            for each in sorted(fresh.iterdir(), key=lambda path: path.name == CONFIG_FILE):
+                each.replace(home / each.name)
+        else:
+            fresh.replace(home)
+        _sync(home.parent)
     return manifest
 
 
@@ -172,7 +192,7 @@ def _use_own_store(home: Path) -> None:
 
 def list_backups(folder: Path) -> Sequence[Path]:
     """Returns the backups with names of ours, the newest first."""
-    found = [*folder.glob(f"{NAME_PREFIX}*{ZIP_SUFFIX}"), *folder.glob(f"{NAME_PREFIX}*{ZIP_SUFFIX}{AGE_SUFFIX}")]
+    found = [each for each in folder.glob("denizen-*") if BACKUP_NAME.fullmatch(each.name)]
     return sorted(found, key=lambda each: each.name, reverse=True)
 
 
@@ -189,9 +209,12 @@ def _copy_stores(settings: Settings, folder: Path, report: ReportBackup) -> Sequ
         report(BackupProgress(stage="copying the databases", done=done, total=total))
 
     if not settings.store_url.startswith("sqlite"):
+        from denizen.adapters.store.migrator import check_current
         from denizen.adapters.store.mover import copy_to_file
 
-        copy_to_file(open_dialect(settings.store_url), folder / STORE_ENTRY, tell)
+        source = open_dialect(settings.store_url)
+        check_current(source)  # a backup upgrades nothing below a program that runs
+        copy_to_file(source, folder / STORE_ENTRY, tell)
         return [STORE_ENTRY]
     store = Path(settings.store_url.partition("///")[2])
     if not store.exists():
@@ -202,38 +225,23 @@ def _copy_stores(settings: Settings, folder: Path, report: ReportBackup) -> Sequ
     durable = settings.home / DURABLE_ENTRY
     if durable.exists():
         copies[durable] = folder / DURABLE_ENTRY
+    needed, free = sum(each.stat().st_size for each in copies), shutil.disk_usage(folder).free
+    if needed + SPARE_BYTES > free:  # a running server may be writing on the same disk
+        raise NeedsAttention(
+            f"The backup does not fit on the disk of {folder.parent}.",
+            code="backup_disk",
+            why=f"The databases have {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free.",
+            fix="Make room, or write it to another disk with --to.",
+        )
     copy_databases(copies, tell)
     return [each.name for each in copies.values()]
-
-
-def _list_home_files(home: Path, *, with_secrets: bool) -> Generator[Path]:
-    left_out = {home / BACKUPS_FOLDER, *(home / name for name in _FETCHED)}
-    for path in home.rglob("*"):
-        if not path.is_file() or path.is_symlink() or left_out & set(path.parents):
-            continue
-        if any(part.startswith(_WORK_PREFIX) for part in path.relative_to(home).parts) or _is_backup(path):
-            continue
-        is_database = path.parent == home and any(path.match(pattern) for pattern in _DATABASES)
-        is_secret = any(path.match(pattern) for pattern in _KEYS)
-        if not is_database and (with_secrets or not is_secret):
-            yield path
-
-
-def _is_backup(path: Path) -> bool:
-    """Whether it is a backup, under whatever name; an encrypted one is known by the names of ours."""
-    if path.name.endswith(AGE_SUFFIX):
-        return path.name.startswith(NAME_PREFIX)
-    if path.suffix != ZIP_SUFFIX or not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return {MANIFEST, STORE_ENTRY} <= set(archive.namelist())
 
 
 def _unpack(file: Path, identity: Path | None, folder: Path, report: ReportBackup) -> Manifest:
     if not file.is_file():
         raise NotFound(f"There is no file {file}.", fix="`denizen backup list` shows the backups of this home folder.")
     archive = file
-    if file.name.endswith(AGE_SUFFIX):
+    if is_encrypted(file):
         if identity is None:
             raise InvalidInput(
                 f"{file.name} is encrypted.", code="backup_key", fix="Give the file of the private key with --identity."
@@ -261,30 +269,67 @@ class _Counter:
 
 
 def _name(now: datetime, *, encrypted: bool) -> str:
-    return f"{NAME_PREFIX}{now:%Y%m%d-%H%M%S}{ZIP_SUFFIX}{AGE_SUFFIX if encrypted else ''}"
+    return f"denizen-{now:%Y%m%d-%H%M%S}{ZIP_SUFFIX}{AGE_SUFFIX if encrypted else ''}"
 
 
 @contextmanager
 def _work_folder(beside: Path) -> Generator[Path]:
-    """Makes a folder on the disk of the result, so that the result only has to be renamed; it is removed in the end."""
+    """Makes a folder on the disk of the result, so that the result only has to be renamed; it is removed in the end.
+    Those that a killed process has left are removed first: a file in each is locked for as long as its process lives.
+    """
     beside.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=beside))
+    for old in beside.glob(f"{WORK_PREFIX}*"):
+        with _lock_folder(old, os.O_RDWR) as is_left:
+            if is_left:
+                shutil.rmtree(old, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=beside))
     try:
-        yield folder
+        with _lock_folder(folder, os.O_RDWR | os.O_CREAT):
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
+def _lock_folder(folder: Path, flags: int) -> Generator[bool]:
+    """Yields whether the folder is locked now. False where another process has it, and on a disk without locks."""
+    try:
+        handle = os.open(folder / "lock", flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
+        except OSError:
+            is_locked = False
+        yield is_locked
+    finally:
+        os.close(handle)
+
+
+def _sync(path: Path) -> None:
+    """Waits until the disk has it, so that what has its name after a power cut is whole."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
 def _refused_by_disk(place: Path) -> Generator[None]:
+    """Names the file that the error is about, or else what is made or read."""
     try:
         yield
     except OSError as error:
+        about = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else place
         raise NeedsAttention(
-            f"{place} cannot be written or read.",
+            f"{about} cannot be written or read.",
             code="backup_disk",
             why=error.strerror or type(error).__name__,
-            fix=f"Check that {place.parent} exists, may be written by this user, and has room.",
+            fix=f"Check that it may be read by this user, and that {place.parent} may be written and has room.",
         ) from error
 
 

@@ -1,4 +1,8 @@
-"""Listeners and sources of events of the open home folder (`denizen.ports.event_configuration`)."""
+"""Listeners and sources of events of the open home folder (`denizen.ports.event_configuration`).
+
+`${NAME}` stands for a secret only where the operator wrote it. What is set from here is written as it is meant, and an
+entry in which the operator named a variable cannot be changed from here: else its secret could be led elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,9 @@ from collections.abc import Mapping
 
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.settings.fields import as_variable
-from denizen.app.settings.interpolation import escape
+from denizen.app.settings.interpolation import escape, references
 from denizen.app.settings.problem import KeyPath
-from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
 from denizen.ports.event_configuration import EventEntryKind
@@ -22,6 +26,7 @@ PATHS: Mapping[EventEntryKind, KeyPath] = {
 }
 _GUARDED = ("headers", "private")
 """The keys of a source that its address has to be trusted for."""
+_SECRET = "secret"  # noqa: S105 - the key of a route that signs what comes in and goes nowhere
 _ENABLED: KeyPath = ("webhooks", "enabled")
 
 
@@ -38,11 +43,11 @@ class HomeEvents:
         path, known = PATHS[kind], await self._read(PATHS[kind])
         section = known.get(name)
         written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
-        if any(written.get(key) for key in _GUARDED):
+        if why := _find_guard(written):
             raise NotAllowed(
                 f"The {kind} '{name}' cannot be changed from here.",
                 code="event_entry_guarded",
-                why="it has headers or may reach the own network, and who runs this server decides where that goes",
+                why=f"{why}, and who runs this server decides where that goes",
                 fix="Change it in denizen.yaml.",
             )
         plain = {key: _escape(value) for key, value in values.items()}
@@ -52,6 +57,7 @@ class HomeEvents:
             new = {key: value for key, value in plain.items() if value is not None}
             if kind is EventEntryKind.WEBHOOK:
                 variable = f"WEBHOOK_{as_variable(name)}_SECRET"
+                await self._check_free(variable)
                 made[variable] = secrets.token_urlsafe(32)
                 new["secret"] = f"${{{variable}}}"
                 if "enabled" not in await self._read(_ENABLED[:1]):
@@ -80,6 +86,15 @@ class HomeEvents:
         await self._configuration.put_values(by, changed, secrets=made or {}, expected=plan.digest)
         return plan.diff
 
+    async def _check_free(self, variable: str) -> None:
+        """Raises Conflict for a variable that the configuration names: whatever uses it would get another secret."""
+        if f"${{{variable}" in (await self._configuration.read()).text:
+            raise Conflict(
+                f"The secret of this route would take the place of {variable}, which is in use.",
+                code="event_secret_taken",
+                fix="Choose another name for the route.",
+            )
+
     async def _find(self, kind: EventEntryKind, name: str) -> None:
         if name not in await self._read(PATHS[kind]):
             raise NotFound(
@@ -92,6 +107,23 @@ class HomeEvents:
         except NotFound:
             return {}
         return found if isinstance(found, Mapping) else {}
+
+
+def _find_guard(written: Mapping[str, Json]) -> str:
+    """Returns why an entry cannot be changed from here; empty where it can."""
+    if any(written.get(key) for key in _GUARDED):
+        return "it has headers or may reach the own network"
+    if any(_names_variable(value) for key, value in written.items() if key != _SECRET):
+        return "it names a variable, which may hold a secret"
+    return ""
+
+
+def _names_variable(value: Json) -> bool:
+    if isinstance(value, Mapping):
+        return any(_names_variable(each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return any(_names_variable(each) for each in value)
+    return isinstance(value, str) and bool(references(value))
 
 
 def _escape(value: Json) -> Json:

@@ -42,10 +42,15 @@ class CheckResult:
 
 @record
 class HealthCheck:
-    """One thing that has to work. `look` raises what is wrong."""
+    """One thing that has to work: its kind, and which of several it is. `look` raises what is wrong."""
 
-    name: str
+    kind: str
     look: Callable[[], Awaitable[CheckResult]]
+    subject: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.subject}".rstrip()
 
 
 @record
@@ -53,6 +58,7 @@ class CheckOutcome:
     """The findings of one check, in the order in which people read them, and the error with which it failed."""
 
     name: str
+    kind: str
     findings: Sequence[Diagnosis] = ()
     error: DenizenError | None = None
 
@@ -62,16 +68,17 @@ class CheckOutcome:
         if self.error is None:
             return self.findings
         why = f" ({self.error.why})" if self.error.why else ""
-        return [*self.findings, Diagnosis(Severity.ERROR, f"{self.name}: {self.error.message}{why}", self.error.fix)]
+        what = f"{self.name}: {self.error.message}{why}"
+        return [*self.findings, Diagnosis(Severity.ERROR, what, self.error.fix, self.error.code)]
 
 
 async def run_check(check: HealthCheck) -> CheckOutcome:
     try:
         result = await check.look()
     except DenizenError as error:
-        return CheckOutcome(check.name, error=error)
+        return CheckOutcome(check.name, check.kind, error=error)
     said = (Diagnosis(Severity.OK, f"{check.name}: {result.said}"),) if result.said else ()
-    return CheckOutcome(check.name, (*result.findings, *said))
+    return CheckOutcome(check.name, check.kind, (*result.findings, *said))
 
 
 async def diagnose(denizen: Denizen, *, is_thorough: bool) -> Sequence[Diagnosis]:
@@ -103,12 +110,10 @@ def list_checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
         names = sorted({name for agent in agents for name in (MODELS if agent.is_routed else (agent.model,))})
         aliases = denizen.settings.models.aliases
         firsts = {name: aliases[name].model if name in aliases else name for name in names}
-        checks += [
-            HealthCheck(f"model {name}", lambda full=full: _model(denizen, full)) for name, full in firsts.items()
-        ]
+        checks += [HealthCheck("model", lambda full=full: _model(denizen, full), name) for name, full in firsts.items()]
         later = dict.fromkeys(each for name in names if name in aliases for each in aliases[name].fallbacks)
         checks += [
-            HealthCheck(f"fallback {full}", lambda full=full: _fallback(denizen, full))
+            HealthCheck("fallback", lambda full=full: _fallback(denizen, full), full)
             for full in later
             if full not in firsts.values()
         ]
@@ -118,7 +123,7 @@ def list_checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
 def list_server_checks(denizen: Denizen) -> list[HealthCheck]:
     """Returns the checks of the MCP servers; what they may reach is theirs, so they are asked offline too."""
     return [
-        HealthCheck(f"mcp server {toolset.server.spec.name}", lambda toolset=toolset: _server(denizen, toolset))
+        HealthCheck("mcp server", lambda toolset=toolset: _server(denizen, toolset), toolset.server.spec.name)
         for toolset in denizen.mcp_toolsets
     ]
 
@@ -128,11 +133,11 @@ def list_account_checks(denizen: Denizen) -> list[HealthCheck]:
     settings = denizen.settings
     return [
         *(
-            HealthCheck(f"discord {login.agent}", lambda login=login: _discord(login, settings.discord_endpoints))
+            HealthCheck("discord", lambda login=login: _discord(login, settings.discord_endpoints), login.agent)
             for login in settings.discord_accounts
         ),
         *(
-            HealthCheck(f"github {login.agent}", lambda login=login: _github(login, denizen.services.clock))
+            HealthCheck("github", lambda login=login: _github(login, denizen.services.clock), login.agent)
             for login in settings.github_accounts
         ),
         *([HealthCheck("calendar", lambda: _calendar(denizen))] if _is_on(settings, "calendar") else ()),
@@ -207,7 +212,9 @@ async def _google(denizen: Denizen) -> CheckResult:
 
 
 def _told_by(who: str, findings: Sequence[Diagnosis]) -> CheckResult:
-    return CheckResult(findings=[Diagnosis(each.severity, f"{who}: {each.what}", each.fix) for each in findings])
+    return CheckResult(
+        findings=[Diagnosis(each.severity, f"{who}: {each.what}", each.fix, each.code) for each in findings]
+    )
 
 
 async def _tools(denizen: Denizen) -> CheckResult:
@@ -228,10 +235,14 @@ async def _tools(denizen: Denizen) -> CheckResult:
             "Each of their calls needs the observer or people. Under gate, write rules, modes or roles for them; or "
             "lower their tier, there or below mcp.servers.NAME.tiers; or take them from the agents."
         )
-        findings.append(Diagnosis(Severity.WARNING, f"tools of tier 3 without a rule: {', '.join(bare)}", fix))
+        findings.append(
+            Diagnosis(Severity.WARNING, f"tools of tier 3 without a rule: {', '.join(bare)}", fix, "tools_bare")
+        )
     if not denizen.generation_deps.own_skills.misses_some(denizen.settings.skills):
         findings += [
-            Diagnosis(Severity.WARNING, f"{format_path(each.path)}: no tool matches '{each.pattern}'", FIX)
+            Diagnosis(
+                Severity.WARNING, f"{format_path(each.path)}: no tool matches '{each.pattern}'", FIX, "tools_unmatched"
+            )
             for each in find_unmatched(denizen.settings, [tool.spec.name for tool in tools])
         ]
     return CheckResult(f"{len(tools)} known", findings)
@@ -249,13 +260,13 @@ async def _approvals(denizen: Denizen) -> CheckResult:
     if untold:
         fix = "Set gate.observer.alert_channel to a channel on Discord, or look at `denizen approvals list`."
         what = f"nobody is told of calls that wait for owners: {', '.join(untold)}"
-        findings.append(Diagnosis(Severity.WARNING, what, fix))
+        findings.append(Diagnosis(Severity.WARNING, what, fix, "owners_untold"))
     if orphans:
         fix = (
             "Set channels.discord.owners. Without it, such calls are decided on the page and with `denizen approvals`."
         )
         what = f"nobody is an owner, who decides dangerous calls: {', '.join(orphans)}"
-        findings.append(Diagnosis(Severity.WARNING, what, fix))
+        findings.append(Diagnosis(Severity.WARNING, what, fix, "owners_missing"))
     return CheckResult("some reach no owner" if findings else "those who decide can be asked", findings)
 
 
@@ -264,7 +275,12 @@ async def _event_sources(denizen: Denizen) -> CheckResult:
     reports = await denizen.events.log.list_sources()
     broken = [each for each in reports if each.status is EventSourceStatus.FAILING and each.state]
     findings = [
-        Diagnosis(Severity.WARNING, f"{each.source.key}: {each.state.failure if each.state else ''}") for each in broken
+        Diagnosis(
+            Severity.WARNING,
+            f"{each.source.key}: {each.state.failure if each.state else ''}",
+            code="event_source_failing",
+        )
+        for each in broken
     ]
     return CheckResult(f"{len(reports)} configured, {len(broken)} failed at the last look", findings)
 
@@ -329,4 +345,4 @@ async def _fallback(denizen: Denizen, name: str) -> CheckResult:
 
 def _warning(about: str, error: DenizenError) -> Diagnosis:
     """The explanation stands below what it is about."""
-    return Diagnosis(Severity.WARNING, f"{about}\n{error.explain()}")
+    return Diagnosis(Severity.WARNING, f"{about}\n{error.explain()}", code=error.code)

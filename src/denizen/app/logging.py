@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import queue
 import re
 import sys
 import textwrap
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -187,7 +189,10 @@ def _brief(record: logging.LogRecord) -> bool:
             why, code = f"{told.message} {told.fix}".strip(), told.code
         else:
             why, code = f"{type(told).__name__}: {told}".partition("\n")[0], _UNREACHABLE if outage else ""
-        record.msg, record.args = f"{record.getMessage()} ({why})", ()
+        if isinstance(record.args, tuple) and record.args:
+            record.msg, record.args = f"{record.msg} (%s)", (*record.args, why)
+        else:
+            record.msg, record.args = f"{record.getMessage().replace('%', '%%')} (%s)", (why,)
         record.exc_info = record.exc_text = None
         if code:
             record.code = code
@@ -278,8 +283,11 @@ class _Line:
     event: str
     fields: dict[str, object]
     trace: str
+    record: logging.LogRecord
 
 
+MOST_FRAMES = 80
+DEEPEST_FRAMES = 20
 EXPLANATION = "explanation"
 """The field of an error's whole explanation, which people read on lines of its own."""
 _EXPLAINED = frozenset({EXPLANATION, "why", "fix", "context"})
@@ -302,7 +310,8 @@ class _Lines(logging.Formatter):
             record.levelname.lower(),
             self._mask(record.getMessage()),
             {key: _masked(value, self._mask) for key, value in vars(record).items() if key not in _STANDARD_FIELDS},
-            self._mask("\n".join(traces)),
+            trace=self._mask("\n".join(traces)),
+            record=record,
         )
         return self._mask(self._render(line))
 
@@ -332,7 +341,44 @@ class _KeptLines(_Lines):
             for name, value in cast("dict[str, Json]", line.fields).items()
             if name != "user"
         }
-        return encode_entry(LogEntry(datetime.fromisoformat(line.time), line.level, line.event, fields, line.trace))
+        at, error = datetime.fromisoformat(line.time), line.record.exc_info[1] if line.record.exc_info else None
+        # Others may put anything into the texts of their events.
+        name = str(line.record.msg) if line.record.pathname.startswith(_PACKAGE) else ""
+        frames = () if error is None else list_frames(error)
+        entry = LogEntry(at, line.level, line.event, fields, trace=line.trace, name=name, frames=frames)
+        return encode_entry(entry)
+
+
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
+
+
+def list_frames(error: BaseException) -> Sequence[str]:
+    """Returns the classes of an error and of its causes, each with the places in the code that it passed: without its
+    words. Code that is neither Denizen's nor installed, such as an owner's skill, is not named.
+    """
+    told: list[str] = []
+    seen: list[BaseException] = []
+    waiting = [error]
+    while waiting and len(told) < MOST_FRAMES:
+        each = waiting.pop(0)
+        if each in seen:
+            continue
+        seen.append(each)
+        kind = type(each)
+        home = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+        told.append(kind.__qualname__ if _is_installed(kind.__module__, home) else "an error from elsewhere")
+        for frame, line in list(traceback.walk_tb(each.__traceback__))[-DEEPEST_FRAMES:]:
+            module = str(frame.f_globals.get("__name__", ""))
+            is_shown = _is_installed(module, frame.f_code.co_filename)
+            told.append(f"  {module}:{line} {frame.f_code.co_name}" if is_shown else "  elsewhere")
+        if isinstance(each, BaseExceptionGroup):
+            waiting += cast("BaseExceptionGroup[BaseException]", each).exceptions
+        waiting += [cause for cause in (each.__cause__ or each.__context__,) if cause is not None]
+    return told[:MOST_FRAMES]
+
+
+def _is_installed(module: str, file: str) -> bool:
+    return module.partition(".")[0] in {"denizen", *sys.stdlib_module_names} or "site-packages" in Path(file).parts
 
 
 class _ConsoleLines(_Lines):

@@ -89,11 +89,11 @@ class CalendarTools:
         skill.tool(name=f"list_{event}s", tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.OTHERS})(
             self.list_events
         )
-        writing = partial(skill.tool, tier=Tier.DANGEROUS, timeout_s=TIMEOUT_S, effects={Effect.SEND})
+        writing = partial(skill.tool, tier=Tier.DANGEROUS, timeout_s=TIMEOUT_S, effects={Effect.SEND}, destructive=True)
         guests = ("guests",)
         writing(name=f"create_{event}", destinations=guests)(self.create_event)
         writing(name=f"change_{event}", destinations=guests, idempotent=True, reads={Taint.OTHERS})(self.change_event)
-        writing(name=f"delete_{event}", idempotent=True, destructive=True)(self.delete_event)
+        writing(name=f"delete_{event}", idempotent=True)(self.delete_event)
 
     async def list_calendars(self, context: ToolContext) -> str | ToolOutput:
         """Lists the calendars."""

@@ -1,8 +1,8 @@
 """Events: emitting them, and for owners their log, the listeners, and the sources that events come from.
 
 An emitted event is of the type `local.NAME`, which only agents emit, so a listener for it knows whose word that is.
-Changes of listeners and sources are dangerous: they act when nobody asks. No secret can be named from here, and a
-source that has one can only be switched or removed.
+Changes of listeners and sources are dangerous, and people are always asked: they act when nobody asks. No secret can be
+named from here, and an entry that has one can only be switched or removed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ async def list_event_setup(context: ToolContext) -> str:
     return quote_untrusted(json.dumps(found, ensure_ascii=False, indent=1), source="configuration")
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("channel",))
+@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("channel",), destructive=True)
 async def set_listener(  # noqa: PLR0913 - what a listener is made of
     context: ToolContext,
     name: Name,
@@ -108,7 +108,7 @@ async def set_listener(  # noqa: PLR0913 - what a listener is made of
     return await _put(context, "listener", name, values)
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("url",))
+@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("url",), destructive=True)
 async def set_websocket(
     context: ToolContext,
     name: Name,
@@ -121,7 +121,7 @@ async def set_websocket(
     return await _put(context, "websocket", name, {"url": url, "messages": messages, "id": id, "type": type})
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("url",))
+@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("url",), destructive=True)
 async def set_poll(
     context: ToolContext,
     name: Name,
@@ -136,7 +136,7 @@ async def set_poll(
     return await _put(context, "poll", name, {"url": url, "every": every, "items": items, "id": id, "type": type})
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("channel",))
+@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("channel",), destructive=True)
 async def set_webhook(
     context: ToolContext,
     name: Name,
@@ -149,7 +149,7 @@ async def set_webhook(
     return f"{said}\nThe owner finds the secret of a new route in secrets.env."
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING)
+@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destructive=True)
 async def switch_event_entry(
     context: ToolContext,
     kind: Literal["listener", "websocket", "poll"],

@@ -1,6 +1,6 @@
 """Mail of a Google account: search, read, draft, reply and send; off unless switched on.
 
-As with `mail`, reading is sensitive and taints the turn; sending is dangerous, and people are asked.
+As with `mail`, reading is sensitive and taints the turn; sending cannot be taken back, so people are always asked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def draft_gmail(context: ToolContext, to: To, subject: Subject, text: Text
     return f"A draft to {to} is among the drafts."
 
 
-@skill.tool(tier=Tier.DANGEROUS, timeout_s=TIMEOUT_S, effects={Effect.SEND}, destinations=("to",))
+@skill.tool(tier=Tier.DANGEROUS, timeout_s=TIMEOUT_S, effects={Effect.SEND}, destinations=("to",), destructive=True)
 async def send_gmail(context: ToolContext, to: To, subject: Subject, text: Text, answers: Answers = "") -> str:
     """Sends a mail."""
     draft = await _draft(context, to, subject, text, answers)

@@ -1,7 +1,7 @@
 """Files of a Google Drive: find, read and upload; off unless switched on.
 
 Others write into shared files, so reading is sensitive and taints the turn; uploading is dangerous, and people are
-asked. Files of this machine are uploaded from the folders of `allowed` alone.
+always asked. Files of this machine are uploaded from the folders of `allowed` alone.
 """
 
 from __future__ import annotations
@@ -73,7 +73,13 @@ async def read_drive_file(
     return "\n".join(filter(None, (quote_untrusted(part, source=found.name), more)))
 
 
-@skill.tool(tier=Tier.DANGEROUS, timeout_s=TIMEOUT_S, effects={Effect.SEND}, destinations=("folder",))
+@skill.tool(
+    tier=Tier.DANGEROUS,
+    timeout_s=TIMEOUT_S,
+    effects={Effect.SEND},
+    destinations=("folder",),
+    destructive=True,  # a folder may be shared with anybody
+)
 async def upload_drive_file(
     context: ToolContext,
     name: Annotated[str, Param("such as plan.md", min_length=1, max_length=200)],

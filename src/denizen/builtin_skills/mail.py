@@ -1,7 +1,7 @@
 """Mail of one mailbox: list, read, draft, reply and send; off unless switched on.
 
-Mails are private and come from strangers, so reading them is sensitive and taints the turn; sending is dangerous, and
-people are asked.
+Mails are private and come from strangers, so reading them is sensitive and taints the turn; sending cannot be taken
+back, so people are always asked.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ async def draft_mail(context: ToolContext, to: To, subject: Subject, text: Text,
     return f"A draft to {to} is among the drafts."
 
 
-@skill.tool(tier=Tier.DANGEROUS, timeout_s=TIMEOUT_S, effects={Effect.SEND}, destinations=("to",))
+@skill.tool(tier=Tier.DANGEROUS, timeout_s=TIMEOUT_S, effects={Effect.SEND}, destinations=("to",), destructive=True)
 async def send_mail(context: ToolContext, to: To, subject: Subject, text: Text, answers: Answers = "") -> str:
     """Sends a mail."""
     outgoing = await _write(context, to, subject, text, answers)

@@ -48,7 +48,7 @@ Day = Annotated[str, Param("2026-12-24, or none", max_length=20)]
 skill = Skill("projects", description="Projects, tasks and documents of those who read along.")
 
 
-@skill.tool(tier=Tier.LIMITED, reads={Taint.OTHERS})
+@skill.tool(tier=Tier.LIMITED, idempotent=True, reads={Taint.OTHERS})
 async def tasks(  # noqa: PLR0913 - the fields of a task
     context: ToolContext,
     action: Literal["create", "get", "update", "delete", "comment"],

@@ -247,7 +247,7 @@ async def list_invites(context: ToolContext) -> str:
     return "\n".join(lines) or "There are no invitations."
 
 
-@skill.tool(tier=Tier.SENSITIVE, idempotent=True)
+@skill.tool(tier=Tier.SENSITIVE, destructive=True, idempotent=True)
 async def delete_invite(context: ToolContext, invite: Annotated[str, "code or link"], reason: Reason = "") -> str:
     """Makes an invitation invalid."""
     return _gone(await act_removing(context, "delete_invite", invite=invite, reason=reason), invite)
@@ -292,7 +292,7 @@ async def list_events(context: ToolContext) -> str | ToolOutput:
     return quote_untrusted("\n".join(lines), source="events, times in UTC")
 
 
-@skill.tool(tier=Tier.SENSITIVE, idempotent=True)
+@skill.tool(tier=Tier.SENSITIVE, destructive=True, idempotent=True)
 async def cancel_event(context: ToolContext, event: Annotated[str, "name or id"], reason: Reason = "") -> str:
     """Cancels a planned event, or ends one."""
     return _gone(await act_removing(context, "cancel_event", event=event, reason=reason), event, "called off")

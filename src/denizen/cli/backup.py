@@ -43,13 +43,16 @@ def command(ctx: click.Context, target: Path | None, recipient: str, *, with_sec
     with show_long_work() as report:
         made = make_backup(settings, options, SystemClock().now(), report)
     echo(f"{made.file}\n{describe_backup(made.manifest)}")
+    for name, why in made.manifest.left_out.items():
+        echo(f"left out: {name} ({why})")
 
 
 @command.command("list")
 @click.pass_obj
 def list_(home: Path) -> None:
     """List the backups in the folder of this home."""
-    from denizen.app.backups import BACKUPS_FOLDER, list_backups
+    from denizen.app.backup_files import BACKUPS_FOLDER
+    from denizen.app.backups import list_backups
 
     found = list_backups(home / BACKUPS_FOLDER)
     for file in found:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import redirect_stdout
-from io import StringIO
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, NeedsAttention
 
 if TYPE_CHECKING:
-    from denizen.app.health import CheckResult, HealthCheck
+    from denizen.app.health import CheckOutcome, CheckResult, HealthCheck
     from denizen.domain.diagnosis import Diagnosis
 
 MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
@@ -29,8 +28,8 @@ MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
 @click.option(
     "--bundle",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a report for whoever helps you into this file (tar.gz): findings, versions, configuration and log, "
-    "without secrets and without what anybody said.",
+    help="Write a report for whoever helps you into this file (tar.gz): findings, versions, the outline of the "
+    "configuration and of the log, without values, secrets, names and what anybody said.",
 )
 @click.pass_obj
 def command(home: Path, *, offline: bool, mends: bool, yes: bool, bundle: Path | None) -> int:
@@ -47,49 +46,54 @@ def command(home: Path, *, offline: bool, mends: bool, yes: bool, bundle: Path |
         if repairs and (yes or click.confirm("Mend this?")):
             for each in repairs:
                 each.apply()
-    if bundle is None:
-        return anyio.run(_examine, home, offline)
-    with redirect_stdout(StringIO()) as findings:
-        code = anyio.run(_examine, home, offline)
-    click.echo(findings.getvalue(), nl=False)
-    anyio.run(_bundle, home, bundle, findings.getvalue())
-    return code
+    outcomes = anyio.run(_examine, home, offline)
+    if bundle is not None:
+        anyio.run(_bundle, home, bundle, outcomes)
+    return next((code for code in map(_exit_code, outcomes) if code != DONE), DONE)
 
 
-async def _bundle(home: Path, file: Path, findings: str) -> None:
+async def _bundle(home: Path, file: Path, outcomes: Sequence[CheckOutcome]) -> None:
     from denizen.app.support_bundle import build_bundle, write_bundle
 
-    files = await build_bundle(home, findings, find_mask(home))
+    files = await build_bundle(home, outcomes, find_mask(home))
     write_bundle(file, files)
-    echo(f"\n{file} has {', '.join(files)}. Secrets are masked; look through it before you send it.")
+    echo(f"\n{file} has {', '.join(files)}: outlines without values and names. Look through it before you send it.")
 
 
-async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.run passes positions only
+async def _examine(home: Path, offline: bool) -> Sequence[CheckOutcome]:  # noqa: FBT001 - anyio.run passes positions only
     from denizen.app.build import OpenOptions, open_denizen
-    from denizen.app.health import HealthCheck, check_machine, list_account_checks, list_checks, list_server_checks
+    from denizen.app.health import (
+        CheckOutcome,
+        HealthCheck,
+        check_machine,
+        list_account_checks,
+        list_checks,
+        list_server_checks,
+    )
     from denizen.app.tool_checks import GATE_LOG
     from denizen.app.toolsets import SHELL_LOG
     from denizen.cli.terminal import show_weights_progress
 
     leave_to_command("denizen.mcp", "denizen.skills", SHELL_LOG, GATE_LOG)
-    first = await _report(HealthCheck("python and disk", lambda: check_machine(home)))
-    first = first or await _report(HealthCheck("databases", lambda: _databases(home)))
+    outcomes = [
+        await _report(HealthCheck("python and disk", lambda: check_machine(home))),
+        await _report(HealthCheck("databases", lambda: _databases(home))),
+    ]
     try:
         async with open_denizen(home, OpenOptions(report=show_weights_progress)) as denizen:
             click.echo("ok    configuration, store, durable log")
             for warning in denizen.settings.warnings:
                 echo(f"warn  {warning}\n{_indent(f'fix: {warning.fix}')}")
             checks = [*list_checks(denizen, offline=offline), *list_server_checks(denizen)]
-            for check in (*checks, *(() if offline else list_account_checks(denizen))):
-                code = await _report(check)
-                first = first or code
+            checks += () if offline else list_account_checks(denizen)
+            outcomes += [await _report(check) for check in checks]
     except DenizenError as error:
         echo(f"FAIL  start\n{_indent(error.explain())}")
-        first = first or exit_code(error.family)
-    return first
+        outcomes.append(CheckOutcome("start", "start", error=error))
+    return outcomes
 
 
-async def _report(check: HealthCheck) -> int:
+async def _report(check: HealthCheck) -> CheckOutcome:
     from denizen.app.health import run_check
 
     outcome = await run_check(check)
@@ -97,6 +101,11 @@ async def _report(check: HealthCheck) -> int:
         echo(_line(finding))
     if outcome.error is not None:
         echo(f"FAIL  {check.name}\n{_indent(outcome.error.explain())}")
+    return outcome
+
+
+def _exit_code(outcome: CheckOutcome) -> int:
+    if outcome.error is not None:
         return exit_code(outcome.error.family)
     failed = any(finding.severity == "error" for finding in outcome.findings)
     return exit_code(NeedsAttention.__name__) if failed else DONE

@@ -52,6 +52,7 @@ COMMANDS: dict[str, str] = {
     "users": "List the people with accounts on the web; invite, promote or remove them.",
     "backup": "Make, list and check backups of the home folder.",
     "restore": "Restore a backup into a new home folder.",
+    "upgrade": "Go back to the database of before an upgrade; show what was written since.",
     "db": "Show the database in use; move to another one.",
     "usage": "Show what was spent, by agent, model, user, channel, Discord server, source or day.",
     "prompt": "Show what would be sent to the model for a question.",

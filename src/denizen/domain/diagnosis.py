@@ -19,8 +19,11 @@ class Severity(StrEnum):
 
 @record
 class Diagnosis:
-    """`what` is so; `fix` says what to do, empty where nothing is wrong."""
+    """`what` is so; `fix` says what to do, empty where nothing is wrong. `code` names what is wrong without a name or
+    a word of anybody.
+    """
 
     severity: Severity
     what: str
     fix: str = ""
+    code: str = ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
 from denizen.domain.cloud_event import CloudEvent, find_field, matches_type
+from denizen.domain.comparison import contains, exists, fits, is_within
 from denizen.domain.ids import AgentName, TurnId, derive
-from denizen.domain.json import Json, JsonScalar
+from denizen.domain.json import JsonScalar
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 
@@ -24,11 +24,15 @@ EVENT_KINDS = frozenset({PrincipalKind.LISTENER, PrincipalKind.WEBHOOK, Principa
 """The principals whose turns text of others has caused: events, and tasks that changed."""
 
 
+CONDITIONS = ("one_of", "not_any", "contains", "at_least", "at_most", "exists")
+
+
 @record(kw_only=True)
 class FieldCondition:
-    """A condition on one field of an event. All that are given hold. `one_of` are values, or texts with `*`; `not_any`
-    the values that it must not have; `contains` a part of a text or an entry of a list; numbers lie from `at_least` to
-    `at_most`; `exists` tells whether it has to be there.
+    """A condition on one field of an event. All that are given hold; one that says nothing never does. `one_of` are
+    values, or texts with `*`; `not_any` the values that it must not have; `contains` a part of a text or an entry of a
+    list; numbers lie from `at_least` to `at_most`; `exists` tells whether it has to be there. A field that is missing
+    meets `exists: false` alone.
     """
 
     path: str
@@ -41,29 +45,18 @@ class FieldCondition:
 
     def holds(self, event: CloudEvent) -> bool:
         value = find_field(event, self.path)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        has_bound = self.at_least is not None or self.at_most is not None
+        if self.exists is not None and self.exists != exists(value):
+            return False
+        if not (self.one_of or self.not_any or self.contains or has_bound):
+            return self.exists is not None
         return (
-            (self.exists is None or self.exists == (value is not None))
-            and (not self.one_of or any(_fits(each, value) for each in self.one_of))
-            and not any(_fits(each, value) for each in self.not_any)
-            and (not self.contains or _contains(value, self.contains))
-            and (self.at_least is None or (is_number and float(str(value)) >= self.at_least))
-            and (self.at_most is None or (is_number and float(str(value)) <= self.at_most))
+            value is not None
+            and (not self.one_of or any(fits(value, each) for each in self.one_of))
+            and not any(fits(value, each) for each in self.not_any)
+            and (not self.contains or contains(value, self.contains))
+            and (not has_bound or is_within(value, at_least=self.at_least, at_most=self.at_most))
         )
-
-
-def _fits(wanted: JsonScalar, value: Json) -> bool:
-    if isinstance(wanted, bool) or isinstance(value, bool):
-        return wanted is value
-    if isinstance(wanted, str):
-        return not isinstance(value, Mapping | list) and value is not None and fnmatchcase(str(value), wanted)
-    return isinstance(value, int | float) and value == wanted
-
-
-def _contains(value: Json, part: str) -> bool:
-    if isinstance(value, str):
-        return part in value
-    return isinstance(value, Sequence) and any(str(each) == part for each in value)
 
 
 class ActionKind(StrEnum):

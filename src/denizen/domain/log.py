@@ -24,20 +24,27 @@ MAX_LINE_CHARS = 20_000
 
 @record
 class LogEntry:
-    """One line of the log. `trace` is a traceback, or empty."""
+    """One line of the log. `trace` is a traceback, or empty.
+
+    `name` is the event as the program has it, before values are put in, and `frames` are the places in the code that a
+    traceback leads to: both without a word of anybody. They are empty for lines of others.
+    """
 
     at: datetime
     level: str
     event: str
     fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
     trace: str = ""
+    name: str = ""
+    frames: Sequence[str] = ()
 
 
 def encode_entry(entry: LogEntry) -> str:
     """Returns the line of an entry. What is too long loses its fields and trace, and then the end of its event."""
     at = entry.at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     head = {"at": at, "level": entry.level, "event": entry.event[:MAX_LINE_CHARS]}
-    line = json.dumps({**head, "fields": dict(entry.fields), "trace": entry.trace}, ensure_ascii=False)
+    origin = {"name": entry.name, "frames": list(entry.frames)} if entry.name or entry.frames else {}
+    line = json.dumps({**head, "fields": dict(entry.fields), "trace": entry.trace, **origin}, ensure_ascii=False)
     if len(line) <= MAX_LINE_CHARS:
         return line
     room = max(MAX_LINE_CHARS - len(head["event"]) - 200, 0)
@@ -48,8 +55,9 @@ def decode_entry(line: str) -> LogEntry | None:
     """Returns the entry of a line; None for what is none, such as the end of a file that a full disk cut off."""
     try:
         row = json.loads(line)
-        return LogEntry(datetime.fromisoformat(row["at"]), row["level"], row["event"], row["fields"], row["trace"])
-    except (ValueError, KeyError, TypeError):
+        at, name, frames = datetime.fromisoformat(row["at"]), row.get("name", ""), tuple(row.get("frames", ()))
+        return LogEntry(at, row["level"], row["event"], row["fields"], trace=row["trace"], name=name, frames=frames)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum, StrEnum
 
-from denizen.domain.ids import CallId
+from denizen.domain.ids import CallId, derive_call_key
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 
@@ -119,6 +119,13 @@ class ToolCall:
     tool: str
     args: JsonObject
     origin: Origin = Origin.MODEL
+
+
+def find_call_key(call: ToolCall, turn_id: str, step: int, position: int) -> str:
+    """Returns the idempotency key of a call that a step of a turn makes. A node of a workflow that is tried again makes
+    the same call in a later step: there the id of the call is its key.
+    """
+    return call.id if call.origin is Origin.WORKFLOW else derive_call_key(turn_id, step, position)
 
 
 @record

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from denizen.domain.comparison import find_number
+from denizen.domain.event_listener import CONDITIONS
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.record import record
@@ -210,6 +212,8 @@ class _Reader:
             return None
         if setting.kind is SettingKind.TEST:
             self._check_tests(path, value)
+        if setting.kind is SettingKind.FILTER and isinstance(value, Mapping):
+            self._check_filter(path, value)
         if setting.kind is SettingKind.LITERALS and isinstance(value, str):
             return [value]
         if setting.kind in (SettingKind.TEXT, SettingKind.POST, SettingKind.LITERAL):
@@ -219,13 +223,31 @@ class _Reader:
     def _check_tests(self, path: tuple[str | int, ...], value: Json) -> None:
         for at, test in enumerate(value if isinstance(value, list) else [value]):
             here = (*path, at) if isinstance(value, list) else path
-            if not isinstance(test, Mapping) or "value" not in test or len(test) == 1:
+            if not isinstance(test, Mapping) or test.get("value") is None or len(test) == 1:
                 fix = f"Write `{{value: '{{{{event.a}}}}', equals: b}}`. Tests: {', '.join(TESTS)}."
                 self.refuse(here, "a test has a value and what it must be.", fix)
                 continue
-            for key in test:
+            for key, wanted in test.items():
                 if key not in ("value", *TESTS):
                     self.refuse((*here, key), f"there is no test '{key}'.", _near(key, TESTS))
+                elif key != "value" and (noun := _find_test_fault(key, wanted)):
+                    self.refuse((*here, key), f"this is not {noun}.", _MISSING)
+
+    def _check_filter(self, path: tuple[str | int, ...], conditions: Mapping[str, Json]) -> None:
+        for field_path, wanted in conditions.items():
+            here = (*path, field_path)
+            if not isinstance(wanted, Mapping):
+                if not _are_scalars(wanted):
+                    self.refuse(here, "this is not a value or a list of values.", _MISSING)
+                continue
+            if not wanted:
+                self.refuse(here, "this condition says nothing.", f"Conditions: {', '.join(CONDITIONS)}.")
+            for key, each in wanted.items():
+                if key not in CONDITIONS:
+                    fix = f"{_near(key, CONDITIONS)} The field of a field is written with a dot: `{field_path}.{key}`."
+                    self.refuse((*here, key), f"there is no condition '{key}'.", fix)
+                elif noun := _find_condition_fault(key, each):
+                    self.refuse((*here, key), f"this is not {noun}.", _MISSING)
 
     # --- the graph ---------------------------------------------------------------------------------------------------
 
@@ -317,6 +339,49 @@ def _find_fault(value: Json, setting: NodeSetting) -> str:
             return "" if is_fit(value) else noun
 
 
+_MISSING = "Correct it; whether there is a value at all is asked by `exists: true` or `exists: false`."
+
+
+def _find_test_fault(name: str, wanted: Json) -> str:
+    """Returns what the value of a test has to be and is not; empty for one that fits."""
+    has_place = any(list_all_places(wanted))
+    match name:
+        case "exists":
+            return "" if isinstance(wanted, bool) else "true or false"
+        case "one_of":
+            return "" if has_place or wanted not in (None, "", []) else "a list of values"
+        case "contains":
+            return "" if wanted not in (None, "") else "a text or an entry"
+        case "matches":
+            return "" if isinstance(wanted, str) and not has_place else "a text without places"
+        case "at_least" | "at_most":
+            return "" if has_place or find_number(wanted) is not None else "a number"
+        case _:
+            return "" if wanted is not None else "a value"
+
+
+def _find_condition_fault(name: str, wanted: Json) -> str:
+    """Returns what the value of a condition of a filter has to be and is not; empty for one that fits."""
+    match name:
+        case "exists":
+            return "" if isinstance(wanted, bool) else "true or false"
+        case "at_least" | "at_most":
+            is_number = isinstance(wanted, int | float) and find_number(wanted) is not None
+            return "" if is_number else "a number"
+        case "contains":
+            return "" if isinstance(wanted, str) and _are_scalars(wanted) and wanted else "a text without places"
+        case _:
+            return "" if _are_scalars(wanted) else "a value or a list of values, without places"
+
+
+def _are_scalars(value: Json) -> bool:
+    """Whether it is a value, or a list of some, without places."""
+    several = value if isinstance(value, list) else [value]
+    return bool(several) and all(
+        isinstance(each, str | int | float) and not any(list_all_places(each)) for each in several
+    )
+
+
 def _is_text(value: Json) -> bool:
     return not isinstance(value, Mapping | list | bool)
 
@@ -346,6 +411,7 @@ _SHAPES: Mapping[SettingKind, tuple[Callable[[Json], bool], str]] = {
     SettingKind.LITERALS: (_are_literals, "a text without places, or a list of them"),
     SettingKind.FLAG: (lambda value: isinstance(value, bool), "true or false"),
     SettingKind.OBJECT: (lambda value: isinstance(value, Mapping), "a mapping of names to values"),
+    SettingKind.FILTER: (lambda value: isinstance(value, Mapping), "a mapping of paths to conditions"),
     SettingKind.TEST: (lambda value: isinstance(value, Mapping | list) and bool(value), "a test or a list of them"),
     SettingKind.VALUE: (lambda _: True, "a value"),
     SettingKind.ZONE: (lambda value: _is_zone(str(value)), "a time zone"),

@@ -12,13 +12,24 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from denizen.domain.authored_text import author, author_all, is_authored, join_texts
 from denizen.domain.cloud_event import find_value
+from denizen.domain.comparison import equality_key, is_equal
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.domain.workflow import WorkflowNode
 from denizen.domain.workflow_nodes import CASE, ELSE, THEN, SettingKind, list_settings
-from denizen.domain.workflow_values import check_tests, fill, fill_post, read_clock, read_days, show
+from denizen.domain.workflow_values import (
+    check_tests,
+    fill,
+    fill_post,
+    misses_value,
+    read_clock,
+    read_days,
+    show,
+    show_parts,
+)
 
 MAX_ITEMS = 10_000
 
@@ -101,9 +112,10 @@ def _if(node: WorkflowNode, given: NodeInput) -> NodeResult:
 
 
 def _switch(node: WorkflowNode, given: NodeInput) -> NodeResult:
-    value = show(given.settings["value"])
-    port = next((edge.port for edge in node.edges if edge.port == f"{CASE}{value}"), ELSE)
-    return NodeResult(port=port, outputs={"case": value if port != ELSE else ""})
+    value = None if misses_value(node.settings["value"], given.scope) else given.settings["value"]
+    cases = [edge.port for edge in node.edges if edge.port.startswith(CASE)]
+    port = next((each for each in cases if is_equal(value, each.removeprefix(CASE))), ELSE)
+    return NodeResult(port=port, outputs={"case": author(port.removeprefix(CASE)) if port != ELSE else ""})
 
 
 def _permission(node: WorkflowNode, given: NodeInput) -> NodeResult:
@@ -137,13 +149,14 @@ def _set(node: WorkflowNode, given: NodeInput) -> NodeResult:
 
 def _template(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
-    return NodeResult(outputs={"text": show(given.settings["text"])})
+    return NodeResult(outputs={"text": show_parts(given.settings["text"])})
 
 
 def _parse_json(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
-    text = given.settings["text"]
-    return NodeResult(outputs={"value": read_json(show(text))})
+    text = show_parts(given.settings["text"])
+    value = read_json(text)
+    return NodeResult(outputs={"value": author_all(value) if is_authored(text) else value})
 
 
 def read_json(text: str) -> Json:
@@ -183,12 +196,12 @@ def _sort(node: WorkflowNode, given: NodeInput) -> NodeResult:
     return _listed(items)
 
 
-def _order(value: Json) -> tuple[int, float, str]:
+def _order(value: Json) -> tuple[int, int | float, str]:
     """Nothing comes first, then numbers, then all else as text."""
     if value is None:
         return 0, 0.0, ""
     if isinstance(value, int | float):
-        return 1, float(value), ""
+        return 1, value, ""
     return 2, 0.0, show(value).casefold()
 
 
@@ -201,7 +214,7 @@ def _unique(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
     found: dict[str, Json] = {}
     for item in list_items(given.settings["items"]):
-        found.setdefault(json.dumps(_field(item, given), sort_keys=True), item)
+        found.setdefault(equality_key(_field(item, given)), item)
     return _listed(list(found.values()))
 
 
@@ -222,14 +235,16 @@ def _count(node: WorkflowNode, given: NodeInput) -> NodeResult:
 
 def _split_text(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
-    separator, text = str(given.settings["separator"] or "\n"), show(given.settings["text"])
-    return _listed([part.strip() for part in text.split(separator) if part.strip()])
+    separator, text = str(given.settings["separator"] or "\n"), show_parts(given.settings["text"])
+    parts: list[Json] = [part.strip() for part in text.split(separator) if part.strip()]
+    return _listed([author_all(each) for each in parts] if is_authored(text) else parts)
 
 
 def _join_text(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
     items = list_items(given.settings["items"])
-    return NodeResult(outputs={"text": str(given.settings["separator"] or "").join(map(show, items))})
+    text = join_texts(str(given.settings["separator"] or ""), map(show_parts, items))
+    return NodeResult(outputs={"text": text})
 
 
 def _format_date(node: WorkflowNode, given: NodeInput) -> NodeResult:
@@ -244,7 +259,7 @@ def _format_date(node: WorkflowNode, given: NodeInput) -> NodeResult:
             time = _read_time(said)
     local = time.astimezone(_zone(given))
     text = local.strftime(str(given.settings["format"]))
-    return NodeResult(outputs={"text": text, "time": local.isoformat()})
+    return NodeResult(outputs={"text": author(text), "time": local.isoformat()})
 
 
 def _read_time(said: str) -> datetime:

@@ -30,8 +30,8 @@ class NodeGroup(StrEnum):
 
 class SettingKind(StrEnum):
     """TEXT may have places, LITERAL none. DURATION is in seconds or like `10m`. VALUE is anything, OBJECT a mapping and
-    LITERALS one text or several. TEST is a test or a list of them. ZONE is a time zone, CLOCK a time of the day, DAYS
-    are days of the week. POST is a TEXT in which values of events are no markup.
+    LITERALS one text or several. TEST is a test or a list of them, FILTER conditions by path. ZONE is a time zone,
+    CLOCK a time of the day, DAYS are days of the week. POST is a TEXT in which nothing foreign is markup.
     """
 
     TEXT = "text"
@@ -45,6 +45,7 @@ class SettingKind(StrEnum):
     VALUE = "value"
     OBJECT = "object"
     TEST = "test"
+    FILTER = "filter"
     ZONE = "zone"
     CLOCK = "clock"
     DAYS = "days"
@@ -147,13 +148,23 @@ _ITEMS = _value("A list, such as `{{parsed.value.rows}}`.")
 _TEST = NodeSetting(
     kind=SettingKind.TEST,
     about="A test with a `value` and what it must be: `equals`, `not_equals`, `one_of`, `contains`, `matches` (has *), "
-    "`at_least`, `at_most`, `exists`. Of a list of tests all have to hold.",
+    "`at_least`, `at_most`, `exists`. Of a list of tests all have to hold. Where a value is missing, none does but "
+    "`exists: false`.",
     is_required=True,
 )
 _ANY = _flag("Whether one of several tests is enough.")
-_FILTER = _object("Conditions by the path of a field of the event, as those of listeners.")
+_FILTER = NodeSetting(
+    kind=SettingKind.FILTER,
+    about="Conditions by the path of a field of the event, as those of listeners. A field that is missing meets none "
+    "but `exists: false`.",
+    default={},
+)
 _PER_HOUR = _whole("How often an hour it runs at most.", 60, 1, 10_000)
-_POST = NodeSetting(kind=SettingKind.POST, about="The text; in values of an event nothing is markup.", is_required=True)
+_POST = NodeSetting(
+    kind=SettingKind.POST,
+    about="The text; nothing in it is markup that the workflow does not say itself.",
+    is_required=True,
+)
 _CHANNEL = _text("Id of a channel on Discord.")
 _MEMBER = _text("Name or id of a member, such as `{{event.user.id}}`.")
 _REASON = _text("Why, for the audit log of the server.", default="")
@@ -376,7 +387,7 @@ _ACTIONS = (
         settings={
             "name": _text("Its name."),
             "channel": _text("Id of the channel.", default="{{event.channel.id}}"),
-            "text": _text("Its first message.", default=""),
+            "text": NodeSetting(kind=SettingKind.POST, about="Its first message.", default=""),
             "message": _text("Id of a message to begin it from.", default=""),
             "private": _flag("Whether only those see it who are added."),
         },

@@ -6,6 +6,7 @@ foreign text hold for them too. Their names have a dot, which no name of the con
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import cast
@@ -17,6 +18,8 @@ from denizen.domain.json import Json, JsonScalar
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.schedule import Schedule
 from denizen.domain.workflow import Workflow, WorkflowNode
+
+_EVENT = re.compile(r"\{\{\s*event\.")
 
 FindSource = Callable[[str], str]
 """Returns the source of the events of a webhook route; empty for a route that is off."""
@@ -49,7 +52,7 @@ def _plan_listener(node: WorkflowNode, name: str, action: EventAction, find_sour
                 conditions=tuple(read_conditions(given["filter"])),
                 cool_down=timedelta(seconds=float(str(given["cool_down"] or 0))),
                 # The templates of listeners begin within the event.
-                cool_down_key=str(given["cool_down_key"] or "").replace("{{event.", "{{").replace("{{ event.", "{{ "),
+                cool_down_key=_EVENT.sub("{{", str(given["cool_down_key"] or "")),
                 per_hour=per_hour,
             )
         case "on_webhook":
@@ -110,8 +113,8 @@ def read_conditions(value: Json) -> Iterator[FieldCondition]:
             one_of=_scalars(wanted.get("one_of")),
             not_any=_scalars(wanted.get("not_any")),
             contains=str(wanted.get("contains") or ""),
-            at_least=float(least) if isinstance(least, int | float) else None,
-            at_most=float(most) if isinstance(most, int | float) else None,
+            at_least=least if isinstance(least, int | float) else None,
+            at_most=most if isinstance(most, int | float) else None,
             exists=exists if isinstance(exists, bool) else None,
         )
 

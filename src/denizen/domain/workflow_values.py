@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 
+from denizen.domain.authored_text import AuthoredText, TextPiece, author, list_parts, write_post
 from denizen.domain.cloud_event import find_value, list_places
+from denizen.domain.comparison import contains, exists, is_equal, is_within, matches
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 
@@ -22,7 +23,6 @@ TESTS = ("equals", "not_equals", "one_of", "contains", "matches", "at_least", "a
 _ANY_PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
 _FORM = re.compile(r"<(?:@[!&]?|#)\d{1,20}>")
 _PING = re.compile(r"<@!?(\d{1,20})>")
-_MARKUP = re.compile(r"[\\`*_~|\[\]<>#@]")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -30,14 +30,15 @@ _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def fill(value: Json, scope: Mapping[str, Json]) -> Json:
-    """Returns the value with its places filled, at any depth. A text that is one place becomes the value itself.
+    """Returns the value with its places filled, at any depth. A text that is one place becomes the value itself; in all
+    others the author's parts stay told apart from what is filled in.
 
     Raises InvalidInput (`workflow_text_long`) for a text that becomes too long.
     """
     match value:
         case str():
             whole = _ANY_PLACE.fullmatch(value.strip())
-            return find_value(scope, whole[1]) if whole else fill_text(value, scope)
+            return _find(whole[1], scope) if whole else fill_text(value, scope)
         case Mapping():
             return {str(name): fill(each, scope) for name, each in value.items()}
         case Sequence():
@@ -46,27 +47,27 @@ def fill(value: Json, scope: Mapping[str, Json]) -> Json:
             return value
 
 
-def fill_text(template: str, scope: Mapping[str, Json]) -> str:
-    """Returns the text of a template. Raises as `fill`."""
-    return _check_length(_ANY_PLACE.sub(lambda place: show(find_value(scope, place[1])), template))
-
-
-def _check_length(text: str) -> str:
-    if len(text) > MAX_TEXT_CHARS:
-        raise InvalidInput(
-            f"A text has more than {MAX_TEXT_CHARS} characters when its places are filled.",
-            code="workflow_text_long",
-            fix="Take a part of what is filled in, with `slice` or `extract`.",
-        )
-    return text
+def fill_text(template: str, scope: Mapping[str, Json]) -> AuthoredText:
+    """Returns the text of a template, which its author wrote but for what is filled in. Raises as `fill`."""
+    parts, left = list[TextPiece](), MAX_TEXT_CHARS
+    for at, piece in enumerate(_ANY_PLACE.split(template)):  # texts and paths in turn
+        added = list_parts(show_parts(_find(piece, scope))) if at % 2 else [TextPiece(piece, is_authored=True)]
+        left -= sum(len(each.text) for each in added)
+        if left < 0:
+            raise InvalidInput(
+                f"A text has more than {MAX_TEXT_CHARS} characters when its places are filled.",
+                code="workflow_text_long",
+                fix="Take a part of what is filled in, with `slice` or `extract`.",
+            )
+        parts += added
+    return AuthoredText.of(parts)
 
 
 def fill_post(template: str, scope: Mapping[str, Json]) -> str:
-    """Returns the text of a post. Nothing in a value of an event or an item is markup, so that nobody's name becomes a
-    link or a ping; mentions that the platform itself wrote stay. Raises as `fill`.
+    """Returns the text of a post. Nothing that is foreign in it is markup, so that nobody's name becomes a link or a
+    ping; mentions that the platform itself wrote into an event stay. Raises as `fill`.
     """
-    text = _ANY_PLACE.sub(lambda place: _show_in_post(place[1], scope), template)
-    return _check_length(text)
+    return write_post(fill_text(template, scope))
 
 
 def list_mentioned(template: str, scope: Mapping[str, Json]) -> Sequence[str]:
@@ -76,18 +77,22 @@ def list_mentioned(template: str, scope: Mapping[str, Json]) -> Sequence[str]:
 
 
 def show(value: Json) -> str:
-    """Returns a value as text: texts as they are, nothing as an empty one, all else as JSON."""
+    """Returns a value as plain text: texts as they are, nothing as an empty one, all else as JSON."""
+    return str(show_parts(value))
+
+
+def show_parts(value: Json) -> str:
+    """Returns a value as `show`, and keeps which parts of it the author wrote."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _show_in_post(path: str, scope: Mapping[str, Json]) -> str:
-    value = show(find_value(scope, path))
-    is_foreign = path.partition(".")[0] in ("event", "item")
-    if not is_foreign or (_is_mention(path, scope) and _FORM.fullmatch(value)):
-        return value
-    return _MARKUP.sub(lambda mark: "@\u200b" if mark[0] == "@" else f"\\{mark[0]}", " ".join(value.split()))
+def _find(path: str, scope: Mapping[str, Json]) -> Json:
+    value = find_value(scope, path)
+    if isinstance(value, str) and _is_mention(path, scope) and _FORM.fullmatch(value):
+        return author(value)
+    return value
 
 
 def _is_mention(path: str, scope: Mapping[str, Json]) -> bool:
@@ -149,60 +154,44 @@ def list_tests(value: Json) -> Sequence[JsonObject]:
 
 
 def check_tests(value: Json, scope: Mapping[str, Json], *, is_any: bool) -> bool:
-    """Tells whether all tests hold, or any of them; their places are filled with the scope."""
+    """Tells whether all tests hold, or any of them; their places are filled with the scope. Where a place has no value
+    only `exists: false` holds.
+    """
     results = [_holds(each, scope) for each in list_tests(value)]
-    return any(results) if is_any else all(results)
+    return bool(results) and (any(results) if is_any else all(results))
+
+
+def misses_value(value: Json, scope: Mapping[str, Json]) -> bool:
+    """Whether it is nothing, or a place in it has no value."""
+    return value is None or any(find_value(scope, place) is None for place in list_all_places(value))
 
 
 def _holds(test: JsonObject, scope: Mapping[str, Json]) -> bool:
-    filled = {name: fill(each, scope) for name, each in test.items()}
-    value = filled.get("value")
-    return all(_holds_one(name, value, wanted) for name, wanted in filled.items() if name != "value")
+    value, is_missing = fill(test.get("value"), scope), misses_value(test.get("value"), scope)
+    wanted = {name: each for name, each in test.items() if name != "value"}
+    return bool(wanted) and all(
+        (not is_missing and exists(value)) == each
+        if name == "exists"
+        else not is_missing and not misses_value(each, scope) and _holds_one(name, value, fill(each, scope))
+        for name, each in wanted.items()
+    )
 
 
 def _holds_one(name: str, value: Json, wanted: Json) -> bool:
     match name:
         case "equals":
-            return _equal(value, wanted)
+            return is_equal(value, wanted)
         case "not_equals":
-            return not _equal(value, wanted)
+            return not is_equal(value, wanted)
         case "one_of":
-            return any(_equal(value, each) for each in (wanted if isinstance(wanted, list) else [wanted]))
+            return any(is_equal(value, each) for each in (wanted if isinstance(wanted, list) else [wanted]))
         case "contains":
-            return _contains(value, wanted)
+            return contains(value, wanted)
         case "matches":
-            return fnmatchcase(show(value), show(wanted))
-        case "exists":
-            return (value not in (None, "")) == (wanted is not False)
+            return matches(value, show(wanted))
+        case "at_least":
+            return is_within(value, at_least=wanted)
+        case "at_most":
+            return is_within(value, at_most=wanted)
         case _:
-            number, bound = _number(value), _number(wanted)
-            if number is None or bound is None:
-                return False
-            return number >= bound if name == "at_least" else number <= bound
-
-
-def _equal(value: Json, wanted: Json) -> bool:
-    """Compares as people do: a number in a text is that number."""
-    if isinstance(value, bool) or isinstance(wanted, bool):
-        return show(value).casefold() == show(wanted).casefold()
-    numbers = _number(value), _number(wanted)
-    if None not in numbers:
-        return numbers[0] == numbers[1]
-    return value == wanted or (not isinstance(value, Mapping | list) and show(value) == show(wanted))
-
-
-def _contains(value: Json, part: Json) -> bool:
-    if isinstance(value, str):
-        return show(part) in value
-    if isinstance(value, Mapping):
-        return show(part) in value
-    return isinstance(value, Sequence) and any(_equal(each, part) for each in value)
-
-
-def _number(value: Json) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
+            return False

@@ -29,7 +29,9 @@ class WorkflowRepository(Protocol):
     async def find_version(self, digest: str) -> WorkflowVersion | None: ...
 
     async def add_run(self, run: WorkflowRun) -> bool:
-        """Keeps a run, in the place of the oldest of its workflow where there are many. False when it is there."""
+        """Keeps a run, in the place of the oldest of its workflow where there are many, and of all that are very old.
+        Runs that have not ended stay, and those that they repeat. False when it is there.
+        """
         ...
 
     async def find_run(self, key: TurnId) -> WorkflowRun | None: ...
@@ -37,7 +39,9 @@ class WorkflowRepository(Protocol):
     async def list_runs(self, wanted: RunSearch) -> Sequence[WorkflowRun]: ...
 
     async def add_node(self, node: NodeRun) -> bool:
-        """Keeps what a node did. False, and nothing changes, when its id is there already."""
+        """Keeps what a node did. False, and nothing changes, when its id is there already; but one that failed gives
+        way to the same node that did it in a later try.
+        """
         ...
 
     async def list_nodes(self, run: TurnId) -> Sequence[NodeRun]:

@@ -12,9 +12,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from denizen.adapters.caldav import HttpCalDavCalendars
-from denizen.adapters.caldav.client import is_same_domain
+from denizen.adapters.caldav.account import READ_S
+from denizen.adapters.caldav.client import MAX_BYTES, is_same_domain
 from denizen.domain.calendar import EventDraft, EventQuery
-from denizen.domain.errors import NeedsAttention, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.ports.calendar import CalDavLogin
 from tests.caldav_server import PASSWORD, USER, CalDavServer, make_event, open_caldav_server
 from tests.clock import ManualClock
@@ -139,6 +140,40 @@ async def test_the_password_does_not_follow_the_server_elsewhere(login: CalDavLo
 
     with serve({"/": lead_away}) as local, pytest.raises(NotAllowed, match="leads to another"):
         await HttpCalDavCalendars(replace(login, url=local.url("/")), ManualClock()).list_calendars()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+async def test_xml_with_a_document_type_is_refused_in_any_encoding(encoding: str, login: CalDavLogin) -> None:
+    bomb = f"""<?xml version="1.0" encoding="{encoding}"?>
+<!DOCTYPE d [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>
+<d:multistatus xmlns:d="DAV:"><d:response><d:href>/&b;</d:href></d:response></d:multistatus>"""
+
+    with serve({"/": lambda exchange: exchange.say(bomb.encode(encoding), status=207)}) as local:
+        calendars = HttpCalDavCalendars(replace(login, url=local.url("/")), ManualClock())
+        with pytest.raises(Unavailable) as caught:
+            await calendars.list_calendars()
+        assert "is no XML" in caught.value.why
+
+
+async def test_answers_that_are_too_large_or_take_too_long_to_read_are_refused_with_a_word(
+    server: CalDavServer, login: CalDavLogin
+) -> None:
+    class SlowClock(ManualClock):
+        def monotonic_s(self) -> float:
+            self.advance(READ_S * 0.6)
+            return super().monotonic_s()
+
+    path = server.add_calendar("home")
+    for name in ("a", "b"):
+        server.put(f"{path}{name}.ics", make_event(name, *WEEKLY, "RRULE:FREQ=WEEKLY"))
+    with pytest.raises(InvalidInput, match=r"The 2 events .* take too long") as caught:
+        await HttpCalDavCalendars(login, SlowClock()).find_events(AUTUMN)
+    assert "less time" in caught.value.fix
+    with serve({"/": lambda exchange: exchange.say(b" " * (MAX_BYTES + 1), status=207)}) as local:
+        calendars = HttpCalDavCalendars(replace(login, url=local.url("/")), ManualClock())
+        with pytest.raises(NotFound) as refused:
+            await calendars.list_calendars()
+        assert "larger than 10 MB" in refused.value.why
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The schema of a database: created by one history of migrations, upgraded after a rehearsal, or refused."""
 
 import ast
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -18,7 +17,6 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from psycopg.sql import SQL
 
 from denizen.adapters.store import open_store
 from denizen.adapters.store.database import metadata
@@ -26,27 +24,17 @@ from denizen.adapters.store.dialect import REVISION_TABLE, SqlDialect
 from denizen.adapters.store.migrator import HEAD, HISTORY, SUPERSEDED, MigrationHistory, migrate
 from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.sqlite import SqliteDialect
+from denizen.adapters.store.upgrade_undo import undo_upgrade
 from denizen.domain.chat import ChatMode
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.ids import ConversationId, MessageId
 from denizen.domain.words import split_words
 from denizen.ports.archive import PostQuery
+from tests.adapters.store.migration_fixture import fill_store, make_next_history
 from tests.contracts.store.records import make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
-
-NEXT = '''
-"""One column more."""
-import sqlalchemy as sa
-from alembic import op
-
-revision, down_revision = "9999", "{head}"
-
-def upgrade():
-    op.add_column("conversations", sa.Column("topic", sa.Text(), nullable=False, server_default="-"))
-    {more}
-'''
 
 BROKEN = 'op.execute("UPDATE conversations SET nonsense = 1")'
 FILE = """
@@ -61,23 +49,7 @@ on_postgres = pytest.mark.xdist_group("postgres")
 
 @pytest.fixture
 def history(tmp_path: Path) -> Callable[[str], MigrationHistory]:
-    """The history with one migration more, which does this too."""
-
-    def make(more: str = "pass") -> MigrationHistory:
-        folder = tmp_path / "migrations"
-        shutil.copytree(HISTORY.folder, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-        (folder / "versions" / "9999_next.py").write_text(NEXT.format(head=HEAD, more=more))
-        return MigrationHistory(folder, "9999")
-
-    return make
-
-
-async def fill(url: str) -> None:
-    store = await open_store(url, clock=SystemClock())
-    _, session = await open_conversation(store)
-    async with store.work() as work:
-        await work.messages.add(make_message(session, "kept", "needle"))
-    await store.aclose()
+    return lambda more: make_next_history(tmp_path / "migrations", more)
 
 
 def columns(path: Path) -> list[str]:
@@ -141,7 +113,7 @@ def test_postgres_keeps_the_words_that_are_searched_as_indexed_tsvectors(postgre
 @pytest.mark.proves("V4")
 async def test_opening_a_second_time_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    await fill(f"sqlite:///{path}")  # no migration was asked for: a start runs them
+    await fill_store(f"sqlite:///{path}")  # no migration was asked for: a start runs them
     before = dump(path)
     for _ in range(2):
         store = await open_store(f"sqlite:///{path}", clock=SystemClock())
@@ -188,7 +160,7 @@ async def test_a_start_runs_what_is_pending_on_postgres_and_the_next_one_changes
             rows = connection.execute(f"{tables} ORDER BY 1, 2").fetchall()
             return [*rows, *connection.execute("SELECT id, words FROM messages").fetchall()]
 
-    await fill(postgres_url)
+    await fill_store(postgres_url)
     before = look()
     assert ("messages", "words") in before and ("kept", "needle") in before
     store = await open_store(postgres_url, clock=SystemClock())
@@ -210,7 +182,7 @@ async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
     tmp_path: Path, history: Callable[[str], MigrationHistory], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "store.db"
-    await fill(f"sqlite:///{path}")
+    await fill_store(f"sqlite:///{path}")
     before = dump(path)
     log = tmp_path / "log"
     with caplog.at_level("INFO", "denizen.store"):
@@ -226,11 +198,9 @@ async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
     with pytest.raises(NeedsAttention) as refusal:
         await open_store(f"sqlite:///{path}", clock=SystemClock())
     assert refusal.value.code == "store_newer"
-    assert "before-9999" in refusal.value.fix
+    assert "denizen upgrade undo" in refusal.value.fix
 
-    kept.replace(path)
-    for suffix in ("-wal", "-shm"):
-        (tmp_path / f"store.db{suffix}").unlink(missing_ok=True)
+    assert undo_upgrade(SqliteDialect(path)) == f"{path}.undone-9999"
     store = await open_store(f"sqlite:///{path}", clock=SystemClock())
     async with store.work(write=False) as work:
         assert (await work.messages.get(MessageId("kept"))).text == "needle"
@@ -244,7 +214,7 @@ async def test_an_upgrade_that_would_fail_fails_on_a_copy_first(
     tmp_path: Path, history: Callable[[str], MigrationHistory], more: str, why: str
 ) -> None:
     path = tmp_path / "store.db"
-    await fill(f"sqlite:///{path}")
+    await fill_store(f"sqlite:///{path}")
     content = path.read_bytes()
     with pytest.raises(NeedsAttention) as failure:
         migrate(SqliteDialect(path), history(more))
@@ -270,7 +240,7 @@ WHERE = """
 async def test_an_upgrade_on_postgres_is_tried_on_a_copy_first_which_is_the_way_back(
     postgres_url: str, tmp_path: Path, history: Callable[[str], MigrationHistory]
 ) -> None:
-    await fill(postgres_url)
+    await fill_store(postgres_url)
     dialect, log = PostgresDialect(sa.make_url(postgres_url)), tmp_path / "log"
     with pytest.raises(NeedsAttention):
         migrate(dialect, history(WHERE.format(log=str(log), more=BROKEN)))
@@ -282,9 +252,7 @@ async def test_an_upgrade_on_postgres_is_tried_on_a_copy_first_which_is_the_way_
         await open_store(postgres_url, clock=SystemClock())
     assert refusal.value.code == "store_newer"
 
-    told = refusal.value.fix.rpartition("after ")[2].removesuffix(".")
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(SQL(told.replace("NAME", connection.info.dbname)))  # pyright: ignore[reportArgumentType]
+    assert undo_upgrade(dialect) == "public"
     store = await open_store(postgres_url, clock=SystemClock())
     _, session = await open_conversation(store)
     async with store.work() as work:
@@ -306,7 +274,7 @@ async def test_an_upgrade_on_postgres_is_tried_on_a_copy_first_which_is_the_way_
 async def test_an_upgrade_that_fails_on_postgres_leaves_the_database_as_it_was(
     postgres_url: str, history: Callable[[str], MigrationHistory]
 ) -> None:
-    await fill(postgres_url)
+    await fill_store(postgres_url)
     dialect = PostgresDialect(sa.make_url(postgres_url))
     with pytest.raises(NeedsAttention) as failure:
         migrate(dialect, history(BROKEN))
@@ -348,7 +316,7 @@ def check_superseded(refusal: NeedsAttention, revision: str) -> None:
 @pytest.mark.parametrize("revision", ["0001", "0019"])
 async def test_a_database_of_the_dropped_migrations_is_refused_and_not_touched(tmp_path: Path, revision: str) -> None:
     path = tmp_path / "store.db"
-    await fill(f"sqlite:///{path}")
+    await fill_store(f"sqlite:///{path}")
     pretend_old(SqliteDialect(path), revision)
     before = dump(path)
     with pytest.raises(NeedsAttention) as refusal:
@@ -365,7 +333,7 @@ async def test_a_database_of_the_dropped_migrations_is_refused_and_not_touched(t
 @on_postgres
 @pytest.mark.anyio
 async def test_a_postgres_database_of_the_dropped_migrations_is_refused(postgres_url: str) -> None:
-    await fill(postgres_url)
+    await fill_store(postgres_url)
     pretend_old(PostgresDialect(sa.make_url(postgres_url)), "0019")
     with pytest.raises(NeedsAttention) as refusal:
         await open_store(postgres_url, clock=SystemClock())

@@ -51,6 +51,10 @@ def test_the_workflows_of_a_home_are_loaded_with_its_configuration(tmp_path: Pat
         ("on_event, on: discord.member.join", "on_webhook, route: shop", 4, "there is no route"),
         ("on_event, on: discord.member.join", "on_schedule, cron: '99 * * * *'", 4, "no cron expression"),
         ('type: send_message\n    channel: "123"', "type: match\n    pattern: '(a'", 7, "no regular expression"),
+        ("join, then", "join, filter: {user.is_bott: false}, then", 4, "these events have no field 'user.is_bott'"),
+        ("join, then", "join, filter: {'@kind': x}, then", 4, "these events have no field '@kind'"),
+        ("join, then", "join, filter: {user.is_bot: {not_anny: true}}, then", 4, "no condition 'not_anny'"),
+        ("on_event, on: discord.member.join", "on_webhook, route: a, filter: {'@kind': x}", 4, "have no field '@kind'"),
         ("nodes:", "nodes: [", 0, ""),
     ],
 )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from denizen.adapters.store.workflows import MAX_RUNS
+from denizen.adapters.store.workflows import MAX_AGE, MAX_RUNS
 from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.turn import TurnStatus
 from denizen.domain.workflow_run import NodeRun, NodeStatus, WorkflowRun, WorkflowVersion, node_run_id
 from denizen.ports.store import Store
 from denizen.ports.workflows import RunSearch
 from tests.clock import NOON
+from tests.contracts.store.records import make_turn, open_conversation
 
 ANA = "platform_user:discord:7"
 RUN = WorkflowRun(
@@ -71,6 +74,16 @@ class WorkflowContract:
             assert await work.workflows.list_nodes(RUN.id) == [NODE]
             assert await work.workflows.list_nodes(later.id) == []
 
+    async def test_a_node_that_failed_gives_way_to_its_later_try_and_no_other_does(self, store: Store) -> None:
+        failed = replace(NODE, status=NodeStatus.FAILED, error="It is broken.", outputs={})
+        async with store.work() as work:
+            assert await work.workflows.add_node(failed)
+            assert not await work.workflows.add_node(replace(failed, error="Other."))
+            assert await work.workflows.add_node(NODE)
+            assert not await work.workflows.add_node(failed)
+        async with store.work(write=False) as work:
+            assert await work.workflows.list_nodes(RUN.id) == [NODE]
+
     async def test_the_oldest_runs_of_a_workflow_go_with_their_nodes(self, store: Store) -> None:
         other = replace(RUN, id=TurnId("other"), workflow="other")
         async with store.work() as work:
@@ -84,6 +97,28 @@ class WorkflowContract:
             assert await work.workflows.list_nodes(RUN.id) == []
             assert await work.workflows.find_run(other.id) == other
             assert len(await work.workflows.list_runs(RunSearch(workflow="welcome", limit=1000))) == MAX_RUNS
+
+    async def test_a_run_that_goes_on_stays_with_the_one_that_it_repeats_and_old_ones_go_when_they_have_ended(
+        self, store: Store
+    ) -> None:
+        _, session = await open_conversation(store)
+        turn = make_turn(session, "1")
+        first = replace(RUN, id=TurnId("first"))
+        again = replace(RUN, id=turn.id, rerun_of=first.id)
+        old = replace(RUN, id=TurnId("old"), workflow="other")
+        late = replace(RUN, started_at=NOON + MAX_AGE + timedelta(hours=1))
+        async with store.work() as work:
+            await work.turns.open(turn)
+            for run in (old, first, again):
+                await work.workflows.add_run(run)
+            for number in range(MAX_RUNS):
+                await work.workflows.add_run(replace(RUN, id=TurnId(f"more_{number}")))
+            assert [await work.workflows.find_run(each.id) for each in (old, first, again)] == [old, first, again]
+            await work.workflows.add_run(replace(late, id=TurnId("late")))
+            assert [each.id for each in await work.workflows.list_runs(RunSearch())] == ["late", again.id, "first"]
+            await work.turns.close(replace(turn, status=TurnStatus.DONE, closed_at=NOON))
+            await work.workflows.add_run(replace(late, id=TurnId("later")))
+            assert [each.id for each in await work.workflows.list_runs(RunSearch())] == ["later", "late"]
 
     async def test_the_runs_that_somebody_caused_are_forgotten(self, store: Store) -> None:
         other = replace(RUN, id=TurnId("run_2"), started_by="local:operator")

@@ -27,7 +27,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import DataFlow, Effect, Tier
 from denizen.engine.event_bus.access import EventTools
-from denizen.engine.event_bus.bus import LOOK_EVERY_S
+from denizen.engine.event_bus.bus import LOOK_EVERY_S, MAX_DIGEST_EVENTS
 from denizen.engine.event_bus.log import EventLog
 from denizen.ports.channel import CommunityEvent
 from denizen.ports.events import EventSearch
@@ -227,6 +227,50 @@ async def test_in_quiet_hours_events_wait_for_their_end_or_are_left_out() -> Non
         world.clock.advance(hours=2)
         await server.bus.look()
         assert await server.said() == ["Site club is down."]
+
+
+async def test_what_is_late_or_tried_again_keeps_quiet_hours_and_what_is_replayed_does_not() -> None:
+    world = World()
+    now = world.clock.now()
+    begins, ends = (now + timedelta(minutes=5)).time(), (now + timedelta(hours=2)).time()
+    quiet = QuietHours(begins, ends)
+    late = replace(at(world, POST), quiet=quiet)
+    model = ScriptedModel(Unavailable("The model is away."), ScriptedReply("All is well."))
+    async with open_platform(world, model, events=[late, replace(QUIET, quiet=quiet)]) as server:
+        event = site(world)
+        await server.bus.publish(event)
+        world.clock.advance(minutes=10)  # no server ran
+        await server.bus.look()
+        assert await list_fates(server, event) == ["waiting", "waiting"] and await server.said() == []
+        assert {each.due_at for each in await deliveries(server, event)} == {now + timedelta(hours=2)}
+        world.clock.advance(hours=2)
+        await server.bus.look()
+        await server.settled()
+        assert await server.said() == ["Site club is down."]
+        world.clock.advance(hours=21, minutes=54, seconds=55)
+        await server.bus.look()  # the failed answer is tried again in the quiet hours of the next day
+        [_, answer] = await deliveries(server, event)
+        assert (answer.status, answer.due_at) == ("waiting", now + timedelta(days=1, hours=2))
+        world.clock.advance(minutes=10)
+        async with server.store.work() as work:
+            await work.events.update(replace(answer, status=EventDeliveryStatus.FAILED), attempts=answer.attempts)
+        await server.bus.replay(answer.id)
+        await server.bus.look()
+        await server.settled()
+        await server.bus.look()
+        assert await list_fates(server, event) == ["done", "done"]
+
+
+async def test_of_a_long_digest_the_last_events_are_counted() -> None:
+    world = World()
+    post = replace(at(world, POST), digest=timedelta(hours=1), per_hour=1000)
+    async with open_platform(world, events=[post]) as server:
+        for number in range(MAX_DIGEST_EVENTS + 7):
+            await server.bus.publish(site(world, str(number), f"down by {number}"))
+        world.clock.advance(hours=1)
+        await server.bus.look()
+        said = "\n".join(await server.said())
+        assert said.startswith("Site club is down by 0.\n") and said.endswith("\nand 7 more")
 
 
 async def test_a_digest_is_one_post_or_one_answer_about_what_came_in_meanwhile() -> None:

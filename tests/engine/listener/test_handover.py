@@ -14,7 +14,7 @@ from denizen.domain.handover import HAND_OVER, plan_handover
 from denizen.domain.ids import AgentName, CallId
 from denizen.domain.message import ToolCallPart, ToolResultPart
 from denizen.domain.taint import find_risk
-from denizen.engine.configuration.handovers import put_handover
+from denizen.engine.configuration.handovers import find_handover, put_handover
 from denizen.engine.tools.toolbox import list_all
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
@@ -134,6 +134,20 @@ async def test_it_goes_on_after_a_restart_and_is_over_if_its_time_has_passed_mea
     world.clock.advance(3600)
     async with open_agents(world) as fixture:
         assert await say(fixture, "and now?") == []
+
+
+async def test_one_without_messages_left_is_ended_although_the_process_died_before_it_did_so() -> None:
+    async with open_agents(World()) as fixture:
+        await say(fixture, "@ada bob, please")
+        place = fixture.world.general.place
+        async with fixture.store.work() as work:
+            found = await find_handover(work, ADA, place.conversation_id)
+            assert found is not None
+            await put_handover(work, ADA, place, replace(found, messages_left=0), now=fixture.world.clock.now())
+        before = len(await fixture.said())
+        await fixture.shared_services.services.handovers.end_due()
+        said = (await fixture.said())[before:]
+        assert said == ["That was the last message: bob does not answer here any more, ada does."]
 
 
 async def test_agents_hand_a_room_on_once_only() -> None:

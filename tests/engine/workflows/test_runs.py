@@ -8,24 +8,25 @@ from functools import partial
 import anyio
 import pytest
 
+from denizen.domain.agent import Agent
 from denizen.domain.approval import ApprovalChoice
 from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
-from denizen.domain.ids import TurnId, fresh
+from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.question import QuestionStatus
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
-from denizen.domain.workflow_run import NodeStatus, is_foreign_run
+from denizen.domain.workflow_run import NodeStatus, WorkflowStart, is_foreign_run
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
-from denizen.engine.workflows.catalog import RunOrder
+from denizen.engine.workflows.catalog import RunOrder, plan_run
 from denizen.ports.events import EventSearch
 from denizen.ports.toolset import CallScope
 from denizen.ports.workflows import RunSearch
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import LOOK, WRITE, ToolsetFixture, wait_for_approvals
-from tests.engine.platform_fixture import PlatformFixture, World, list_texts, open_platform
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, list_texts, open_platform
 from tests.engine.workflows.workflow_fixture import (
     OPERATOR,
     find_newest,
@@ -352,6 +353,69 @@ async def test_an_event_starts_a_run_that_posts_and_its_values_are_no_markup() -
         assert (found.run.trigger, found.status) == ("on", TurnStatus.DONE)
 
 
+async def test_foreign_text_is_no_markup_whichever_nodes_it_went_through() -> None:
+    world = World()
+    room = world.general.id
+
+    async def page(call: ToolCall, scope: CallScope) -> ToolResult:
+        del call, scope
+        return ToolResult('{"rows": ["*x*", "{{event.name}}"]}')
+
+    flow = make(
+        {
+            "on": {"type": "on_event", "on": "site.*", "then": "look"},
+            "look": {"type": "call_tool", "tool": "look", "args": {"q": "**{{event.name}}**"}, "then": "parsed"},
+            "parsed": {"type": "parse_json", "text": "{{look.text}}", "then": "lines"},
+            "lines": {"type": "map", "items": "{{parsed.value.rows}}", "to": "**{{item}}**", "then": "list"},
+            "list": {"type": "join_text", "items": "{{lines.items}}", "separator": " __ ", "then": "ask"},
+            "ask": {"type": "ask_model", "prompt": "Sum up {{list.text}}", "then": "nest"},
+            "nest": {
+                "type": "sub_workflow",
+                "workflow": "inner",
+                "input": {"a": "{{event.user.name}}"},
+                "then": "post",
+            },
+            "post": {
+                "type": "send_message",
+                "channel": room,
+                "text": "_{{list.text}}_ {{ask.text}} {{nest.reply}} {{nest.output.b}}",
+            },
+        }
+    )
+    inner = make(
+        {
+            "start": {"type": "manual", "then": ["say", "end"]},
+            "say": {"type": "reply", "text": "`{{input.a}}`", "then": "end"},
+            "end": {"type": "stop", "output": {"b": "~{{input.a}}~"}},
+        },
+        "inner",
+    )
+    model, tools = ScriptedModel(ScriptedReply("# @everyone")), ToolsetFixture(run=page)
+    async with open_platform(world, model, tools=tools, workflows=flow | inner) as server:
+        await server.bus.publish(site(world, "1"))
+        await server.bus.look()
+        ana = r"\*Ana\*"
+        rows = r"_**\*x\*** __ **{{event.name}}**_"
+        assert await server.said() == [f"{rows} \\# @\u200beveryone `{ana}` ~{ana}~"]
+    assert tools.calls[0].args == {"q": "**club**"}
+    assert type(tools.calls[0].args["q"]) is str
+
+
+async def test_a_models_answer_to_the_author_alone_keeps_its_markup() -> None:
+    world = World()
+    flow = make(
+        {
+            "start": {"type": "manual", "then": "ask"},
+            "ask": {"type": "ask_model", "prompt": "Write a haiku.", "then": "act"},
+            "act": {"type": "send_message", "channel": world.general.id, "text": "{{ask.text}} {{input.x}}"},
+        }
+    )
+    async with open_platform(world, ScriptedModel(ScriptedReply("**Snow**")), workflows=flow) as server:
+        done = await run(server, x="_x_")
+        assert done.status is TurnStatus.DONE, done.failure
+        assert await server.said() == ["**Snow** _x_"]
+
+
 async def test_foreign_text_of_an_event_never_causes_a_risky_call_without_a_human() -> None:
     world = World()
     tools = ToolsetFixture(specs=[LOOK, replace(WRITE, tier=Tier.SENSITIVE)])
@@ -439,6 +503,50 @@ async def test_a_run_is_repeated_from_a_node_with_the_outputs_of_those_before() 
             await open_workflows(server).rerun(first.run.id, order, from_node="nothing")
         with pytest.raises(NotFound):
             await open_workflows(server).rerun(TurnId("turn_x"), order)
+
+
+async def test_a_run_that_is_not_kept_any_more_is_neither_shown_nor_repeated_in_part() -> None:
+    flow = make(
+        {
+            "start": BEGIN,
+            "act": {"type": "call_tool", "tool": "write", "args": {"q": "a"}, "then": "say"},
+            "say": {"type": "join"},
+        }
+    )
+    async with open_platform(workflows=flow) as server:
+        workflows, first = open_workflows(server), await run(server)
+        start = WorkflowStart(
+            name="flow", digest=first.run.digest, trigger="start", rerun_of=first.run.id, from_node="say"
+        )
+        async with server.store.work() as work:
+            await work.workflows.forget_starter(OPERATOR.key)
+        order = RunOrder(key=fresh("run"), by=OPERATOR)
+        with pytest.raises(NotFound, match="no run"):
+            await workflows.rerun(first.run.id, order)
+        with pytest.raises(NotFound, match="no run"):
+            await workflows.get_run(first.run.id)
+        # It goes after the other run was ordered, and before that begins.
+        late = await server.turns.submit(plan_run(replace(flow["flow"], agent=first.run.agent), start, order))
+        assert "no run" in (await finish(server, late.id)).failure
+        assert [each.tool for each in server.tools.calls] == ["write"]
+
+
+async def test_a_key_stands_for_one_workflow_and_one_input() -> None:
+    nodes = {"start": {"type": "manual", "then": "act"}, "act": {"type": "reply", "text": "{{input.x}}"}}
+    order = RunOrder(key="once", by=OPERATOR)
+    agents = {name: Agent(name) for name in (ADA, AgentName("ben"))}
+    flows = make(nodes) | make(nodes, "other", agent="ben")
+    async with open_platform(agents=agents, workflows=flows, connect=False) as server:
+        workflows = open_workflows(server)
+        first = await workflows.start("flow", {"x": 1}, order)
+        assert (await workflows.start("flow", {"x": 1}, order)).id == first.id
+        for name, given in (("other", {"x": 1}), ("flow", {"x": 2}), ("flow", {})):
+            with pytest.raises(Conflict, match="another run"):
+                await workflows.start(name, given, order)
+        await finish(server, first.id)
+        with pytest.raises(Conflict, match="another run"):
+            await workflows.rerun(first.id, order)
+        assert len(await workflows.list_runs(RunSearch())) == 1
 
 
 @pytest.mark.proves("V31")

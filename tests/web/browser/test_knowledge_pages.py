@@ -194,7 +194,7 @@ async def test_the_editor_of_the_configuration_offers_the_keys_that_may_stand_at
 PAGES = (
     *("/admin/add-source?kind=youtube", "/admin/import-sources", "/admin/snapshots", "/admin/shell", "/admin/gaps"),
     *("/admin/gaps/proposals/prop_1", "/admin/assistant", "/admin/agents", "/admin/agents/denizen?file=RULES.md"),
-    *("/admin/config", "/help", "/help/add-documents"),
+    *("/admin/config", "/admin/work", "/help", "/help/add-documents"),
 )
 
 

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import UTC
 from functools import partial
+from heapq import nsmallest
 from importlib.util import find_spec
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -22,6 +23,8 @@ from denizen.domain.installation import build_install_command
 from denizen.domain.record import record
 from denizen.ports.calendar import CalDavLogin
 
+READ_S = 20.0
+"""How long the events of a list may take to read; one may take as long again."""
 WELL_KNOWN = "/.well-known/caldav"
 _PRINCIPAL, _HOME, _ADDRESSES = "d:current-user-principal", "c:calendar-home-set", "c:calendar-user-address-set"
 _CALENDAR = ("d:resourcetype", "d:displayname", "c:supported-calendar-component-set", "d:current-user-privilege-set")
@@ -90,16 +93,24 @@ class HttpCalDavCalendars:
         return await to_thread.run_sync(partial(self._select, texts, query), abandon_on_cancel=True)
 
     def _select(self, texts: Sequence[tuple[str, str]], query: EventQuery) -> list[CalendarEvent]:
+        """Returns the first events. Raises InvalidInput where they take too long to read: others write the rules."""
         events: list[CalendarEvent] = []
+        ends_s = self._clock.monotonic_s() + READ_S
         for name, text in texts:
+            if self._clock.monotonic_s() > ends_s:
+                raise InvalidInput(
+                    f"The {len(texts)} events of that time take too long to read.",
+                    code="calendar_large",
+                    fix="Ask for less time.",
+                )
             try:
                 times = EventResource(text, self._login.zone).expand(query.since, query.until)
             except InvalidInput as error:
                 _log.warning("an event cannot be read", extra={"event": name, **error.fields})
                 continue
-            events += [each.to_event(name) for each in times]
-        found = [each for each in events if has_words(each, query.words)]
-        return sorted(found, key=lambda each: to_instant(each.start, self._login.zone))[: query.limit]
+            found = [each for each in (time.to_event(name) for time in times) if has_words(each, query.words)]
+            events = nsmallest(query.limit, events + found, key=lambda each: to_instant(each.start, self._login.zone))
+        return events
 
     async def get_event(self, event: str, *, calendar: str = "") -> CalendarEvent:
         name, _, key = event.strip().partition("#")

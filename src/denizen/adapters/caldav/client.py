@@ -77,9 +77,10 @@ class DavClient:
         headers = {"content-type": "application/xml; charset=utf-8", "depth": str(depth)}
         answer = await self.send(DavRequest(method=method, url=url, doing=doing, body=body, headers=headers))
         try:
-            if b"<!DOCTYPE" in answer.body:
+            text = answer.body.decode("utf-8-sig")  # in another encoding, a document type would not be seen here
+            if "<!DOCTYPE" in text:
                 raise ValueError("it declares a document type")
-            root = ET.fromstring(answer.body)  # noqa: S314 - no document type, so no entities
+            root = ET.fromstring(text)  # noqa: S314 - no document type, so no entities
         except (ET.ParseError, ValueError) as error:
             raise _unreachable(doing, f"Its answer is no XML: {error}") from error
         return [

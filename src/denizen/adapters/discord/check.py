@@ -53,7 +53,7 @@ async def check_account(settings: DiscordAccountSettings) -> DiscordChecklist:
         except DenizenError as error:
             if error.code == TOKEN_REFUSED:
                 token = TokenState.REFUSED
-            findings.append(Diagnosis(Severity.ERROR, f"{error.message} {error.why}".strip(), error.fix))
+            findings.append(Diagnosis(Severity.ERROR, f"{error.message} {error.why}".strip(), error.fix, error.code))
     return DiscordChecklist(token=token, findings=findings, invite_url=invitation)
 
 
@@ -63,7 +63,14 @@ def check_application(application: DiscordApplication) -> list[Diagnosis]:
     if application.content:
         findings.append(Diagnosis(Severity.OK, f"{MESSAGE_CONTENT} is on."))
     else:
-        findings.append(Diagnosis(Severity.ERROR, f"{MESSAGE_CONTENT} is off.", explain_missing_content(application)))
+        findings.append(
+            Diagnosis(
+                Severity.ERROR,
+                f"{MESSAGE_CONTENT} is off.",
+                explain_missing_content(application),
+                "discord_content_off",
+            )
+        )
     if application.members:
         findings.append(Diagnosis(Severity.OK, f"{SERVER_MEMBERS} is on."))
     else:
@@ -72,6 +79,7 @@ def check_application(application: DiscordApplication) -> list[Diagnosis]:
                 Severity.WARNING,
                 f"{SERVER_MEMBERS} is off: who reads a room is known less exactly, so less of other rooms is told.",
                 f"Switch it on at {intents_page_url(application)}.",
+                "discord_members_off",
             )
         )
     if application.diverts_commands:
@@ -80,6 +88,7 @@ def check_application(application: DiscordApplication) -> list[Diagnosis]:
                 Severity.ERROR,
                 "Slash commands and buttons go to an Interactions Endpoint URL, and never reach this account.",
                 f"Empty that field at {PORTAL_URL}/{application.id}/information.",
+                "discord_commands_diverted",
             )
         )
     return findings
@@ -90,7 +99,8 @@ async def _check_guilds(client: discord.Client, application: DiscordApplication)
         guilds = [guild async for guild in client.fetch_guilds(limit=_MOST_GUILDS)]
     if not guilds:
         url = invite_url(application.id)
-        return [Diagnosis(Severity.ERROR, "The account is in no server.", f"Open this link as a server's owner: {url}")]
+        fix = f"Open this link as a server's owner: {url}"
+        return [Diagnosis(Severity.ERROR, "The account is in no server.", fix, "discord_no_server")]
     findings: list[Diagnosis] = []
     for listed in guilds:
         with translate_errors("look at a server"), anyio.fail_after(RESPONSE_TIMEOUT_S):
@@ -131,12 +141,14 @@ def describe_missing(
             Severity.WARNING,
             f"In {guild} the account does not see {where}.",
             f"If it should: give its role {NEEDED_PERMISSIONS['view_channel']} there.",
+            "discord_channels_hidden",
         )
     names = ", ".join(missing)
     return Diagnosis(
         Severity.ERROR,
         f"In {guild} the account lacks {names} in {where}.",
         f"Give its role these permissions there, or invite it again: {invite_url(application.id)}",
+        "discord_permissions_missing",
     )
 
 

@@ -44,10 +44,10 @@ def decode_settings(given: Mapping[str, str]) -> DiscordAccountSettings:
 
 
 def encode_checklist(checklist: DiscordChecklist) -> dict[str, Any]:
-    findings = [[each.severity.value, each.what, each.fix] for each in checklist.findings]
+    findings = [[each.severity.value, each.what, each.fix, each.code] for each in checklist.findings]
     return {"token": checklist.token.value, "findings": findings, "invite_url": checklist.invite_url}
 
 
 def decode_checklist(given: Mapping[str, Any]) -> DiscordChecklist:
-    findings = [Diagnosis(Severity(severity), what, fix) for severity, what, fix in given["findings"]]
+    findings = [Diagnosis(Severity(severity), *rest) for severity, *rest in given["findings"]]
     return DiscordChecklist(token=TokenState(given["token"]), findings=findings, invite_url=given["invite_url"])

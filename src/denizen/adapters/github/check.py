@@ -37,7 +37,7 @@ async def check_account(settings: GitHubAccountSettings, clock: Clock) -> Sequen
         names = [each.name for each in await list_repositories(client, credentials, settings)]
         findings.append(_describe_repositories(names, settings))
     except DenizenError as error:
-        findings.append(Diagnosis(Severity.ERROR, f"{error.message} {error.why}".strip(), error.fix))
+        findings.append(Diagnosis(Severity.ERROR, f"{error.message} {error.why}".strip(), error.fix, error.code))
     finally:
         await client.aclose()
     return findings
@@ -50,10 +50,12 @@ def _check_secret(settings: GitHubAccountSettings) -> Iterator[Diagnosis]:
             Severity.ERROR,
             "There is no webhook secret, so webhooks are refused, and only regular scans find new messages.",
             f"Make up a long one, put it into {place} and into the webhook's settings on GitHub.",
+            "github_secret_missing",
         )
     elif len(settings.webhook_secret) < MIN_SECRET_CHARS:
         text = f"The webhook secret has fewer than {MIN_SECRET_CHARS} characters and can be guessed."
-        yield Diagnosis(Severity.WARNING, text, f"Put a longer one into {place} and into the webhook's settings.")
+        fix = f"Put a longer one into {place} and into the webhook's settings."
+        yield Diagnosis(Severity.WARNING, text, fix, "github_secret_short")
     else:
         yield Diagnosis(Severity.OK, "The webhook secret is set.")
 
@@ -69,10 +71,13 @@ def _check_app(app: Payload) -> Iterator[Diagnosis]:
         ([name for name in unheard if name not in _OPTIONAL], "The App is not subscribed to: {}."),
     ):
         if names:
-            yield Diagnosis(Severity.ERROR, says.format(", ".join(names)), fix)
+            yield Diagnosis(Severity.ERROR, says.format(", ".join(names)), fix, "github_rights_missing")
     if set(lacking) & _OPTIONAL or set(unheard) & _OPTIONAL:
         yield Diagnosis(
-            Severity.WARNING, "Discussions are not answered: the App may not write there, or hears not.", fix
+            Severity.WARNING,
+            "Discussions are not answered: the App may not write there, or hears not.",
+            fix,
+            "github_discussions_off",
         )
     if not lacking and not unheard:
         yield Diagnosis(Severity.OK, "The App has all permissions and events.")
@@ -83,13 +88,18 @@ def _check_hook(hook: Payload) -> Iterator[Diagnosis]:
     fix = f"Open {_APP_PAGE} > General > Webhook."
     if not url:
         text = "The App has no webhook, so only regular scans find new messages."
-        yield Diagnosis(Severity.ERROR, text, f"{fix} Make it active, with a URL that ends with {ROUTE}.")
+        fix = f"{fix} Make it active, with a URL that ends with {ROUTE}."
+        yield Diagnosis(Severity.ERROR, text, fix, "github_hook_missing")
     elif not url.rstrip("/").endswith(ROUTE):
-        yield Diagnosis(Severity.ERROR, f"The App's webhook goes to '{url}'.", f"{fix} The URL ends with {ROUTE}.")
+        fix = f"{fix} The URL ends with {ROUTE}."
+        yield Diagnosis(Severity.ERROR, f"The App's webhook goes to '{url}'.", fix, "github_hook_elsewhere")
     elif media_type not in ("json", "application/json"):
-        yield Diagnosis(Severity.ERROR, "The App's webhook sends forms.", f"{fix} Choose application/json.")
+        yield Diagnosis(
+            Severity.ERROR, "The App's webhook sends forms.", f"{fix} Choose application/json.", "github_hook_forms"
+        )
     elif not get_text(hook, "secret"):
-        yield Diagnosis(Severity.ERROR, "The App's webhook has no secret on GitHub.", f"{fix} Enter the same secret.")
+        fix = f"{fix} Enter the same secret."
+        yield Diagnosis(Severity.ERROR, "The App's webhook has no secret on GitHub.", fix, "github_hook_open")
     else:
         yield Diagnosis(Severity.OK, f"The App's webhook goes to {url}.")
 
@@ -97,7 +107,9 @@ def _check_hook(hook: Payload) -> Iterator[Diagnosis]:
 def _describe_repositories(names: Sequence[str], settings: GitHubAccountSettings) -> Diagnosis:
     if not names:
         fix = "Install the App where it should answer, or give the token access, and look at `repositories`."
-        return Diagnosis(Severity.ERROR, "The account can read no repository in which it may answer.", fix)
+        return Diagnosis(
+            Severity.ERROR, "The account can read no repository in which it may answer.", fix, "github_no_repository"
+        )
     shown = ", ".join(sorted(names)[:5])
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     new = " New issues are answered, too." if settings.reply_to_new_issues else ""

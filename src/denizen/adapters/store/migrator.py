@@ -67,6 +67,19 @@ def check_readable(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> 
         _check_known(str(stored), history)
 
 
+def check_current(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
+    """Raises NeedsAttention for a database with the schema of another version. It changes nothing."""
+    with _explained(dialect), dialect.engine.connect() as connection:
+        stored = dialect.find_revision(connection)
+    if stored != history.head:
+        raise NeedsAttention(
+            "The database has another schema than that of this version.",
+            code="store_other_version",
+            why=f"Its schema is {stored or 'none'}; that of this version is {history.head}.",
+            fix="Use the version of Denizen that runs on it, or start this one once: it upgrades the database.",
+        )
+
+
 def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory, revision: str) -> None:
     from alembic import command
     from alembic.config import Config
@@ -112,10 +125,8 @@ def _check_known(stored: str, history: MigrationHistory) -> None:
             "The database was written by a newer version of Denizen.",
             code="store_newer",
             why=f"Its schema is {stored}; this version knows {history.head} and what came before.",
-            fix=f"Install the newer version again, or go back to the copy that it left. SQLite: with Denizen stopped, "
-            f"remove NAME-wal and NAME-shm beside the file and move NAME.before-{stored} to its place (durable.db "
-            f"stays). Postgres: the schema before_{stored}, after ALTER ROLE CURRENT_USER IN DATABASE NAME SET "
-            f"search_path = before_{stored}, public.",
+            fix="Install the newer version again; or stop Denizen, and `denizen upgrade undo` goes back to the copy "
+            "that was made before.",
         )
 
 

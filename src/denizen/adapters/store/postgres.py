@@ -244,17 +244,17 @@ class PostgresDialect:
 
     def begin_upgrade(self, connection: sa.Connection) -> None:
         """Takes the migration lock and lifts the time limits: a migration may take long."""
-        _lift_deadlines(connection)
+        lift_deadlines(connection)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
 
     def rehearse(self, stored: str, head: str, upgrade: Callable[[sa.Connection, str], None]) -> None:
         """Leaves a copy in the schema `before_REVISION` beside the tables. The trial is rolled back."""
         with self.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
-            _lift_deadlines(connection)
+            lift_deadlines(connection)
             copy = choose_copy_name(connection, head)
             copy_tables(connection, copy, lambda: upgrade(connection, stored))
             connection.commit()
-            _lift_deadlines(connection)
+            lift_deadlines(connection)
             enter_copy(connection, copy)
             upgrade(connection, head)
             connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
@@ -265,7 +265,7 @@ class PostgresDialect:
         return None
 
 
-def _lift_deadlines(connection: sa.Connection) -> None:
+def lift_deadlines(connection: sa.Connection) -> None:
     """For the transaction that begins with it."""
     for deadline in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
         connection.exec_driver_sql(f"SET LOCAL {deadline} = 0")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from denizen.adapters.store.dialect import REVISION_TABLE
@@ -41,7 +41,7 @@ def copy_databases(copies: Mapping[Path, Path], report: ReportCopy) -> None:
             for each, target in copies.items():
                 source = each
                 target.touch(mode=0o600)
-                with closing(sqlite3.connect(target)) as new:
+                with _named(target), closing(sqlite3.connect(target)) as new:
                     _copy(readers[each], new, lambda copied, before=done: report(before + copied, sum(pages.values())))
                     new.execute("PRAGMA journal_mode=DELETE")  # one file, without the log beside it
                 done += pages[each]
@@ -49,12 +49,23 @@ def copy_databases(copies: Mapping[Path, Path], report: ReportCopy) -> None:
         raise explain(error, source) or error from error
 
 
+@contextmanager
+def _named(target: Path) -> Generator[None]:
+    """A disk that is full is that of the copy; other faults are those of the original."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN}:
+            raise explain(error, target) or error from error
+        raise
+
+
 def count_rows(file: Path) -> dict[str, int]:
     """Returns the number of rows of each table of a copy. The tables of an index of words do not count."""
     with closing(sqlite3.connect(file)) as database:
         return {
             name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608 - names of tables
-            for name in _list_tables(database)
+            for name in list_tables(database)
         }
 
 
@@ -78,7 +89,7 @@ def check_copy(file: Path, expected: Mapping[str, int]) -> None:
             orphan = database.execute("PRAGMA foreign_key_check").fetchone()
             if orphan is not None:
                 raise _refuse(file, f"row {orphan[1]} of {orphan[0]} refers to a row of {orphan[2]} that is gone")
-            for name in _list_tables(database):
+            for name in list_tables(database):
                 database.execute(f'SELECT * FROM "{name}" ORDER BY random() LIMIT 3').fetchall()  # noqa: S608
         found = count_rows(file)
     except sqlite3.Error as error:
@@ -100,8 +111,10 @@ def _copy(reader: sqlite3.Connection, new: sqlite3.Connection, report: Callable[
     reader.backup(new, pages=PAGES_PER_STEP, progress=lambda _status, left, total: report(total - left))
 
 
-def _list_tables(database: sqlite3.Connection) -> Sequence[str]:
-    rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+def list_tables(database: sqlite3.Connection, schema: str = "main") -> Sequence[str]:
+    """Returns the names of all tables but those of an index of words."""
+    rows = database.execute(f"SELECT name, sql FROM {schema}.sqlite_master WHERE type = 'table' ORDER BY name")  # noqa: S608
+    rows = rows.fetchall()
     virtual = [name for name, sql in rows if str(sql).upper().startswith("CREATE VIRTUAL")]
     own = [
         *virtual,

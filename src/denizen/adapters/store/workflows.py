@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
 from typing import cast
 
@@ -14,11 +15,14 @@ from denizen.adapters.store.repository import Row, SqlRepository, insert_row, re
 from denizen.adapters.store.turns import turns
 from denizen.domain.ids import TurnId
 from denizen.domain.json import JsonObject
+from denizen.domain.turn import TurnStatus
 from denizen.domain.workflow_run import STARTED, NodeRun, NodeStatus, WorkflowRun, WorkflowVersion
 from denizen.ports.workflows import RunSearch
 
 MAX_RUNS = 500
-"""So many runs of a workflow are kept."""
+"""So many runs of a workflow are kept, and those that go on."""
+MAX_AGE = timedelta(days=90)
+"""Runs that began longer ago go when they have ended."""
 
 workflow_versions = sa.Table(
     "workflow_versions",
@@ -63,19 +67,32 @@ _EARLIER = (
 _NODES = (
     sa.select(workflow_nodes).where(workflow_nodes.c.run == sa.bindparam("of_run")).order_by(workflow_nodes.c.position)
 )
+_FAILED = sa.update(workflow_nodes).where(
+    workflow_nodes.c.id == sa.bindparam("which"), workflow_nodes.c.status == NodeStatus.FAILED
+)
 _STARTED_BY = workflow_runs.c.started_by == sa.bindparam("whose", type_=EscapedText())
 _OF_EVENTS = workflow_runs.c.id.in_(
     sa.select(event_deliveries.c.turn_id).where(event_deliveries.c.event.in_(sa.bindparam("events", expanding=True)))
 )
+_OPEN = sa.select(turns.c.id).where(turns.c.status == TurnStatus.OPEN)
+_going_on = workflow_runs.alias("going_on")
 _OLD = sa.and_(
-    _OF_WORKFLOW,
-    workflow_runs.c.position
-    <= sa.select(workflow_runs.c.position)
-    .where(_OF_WORKFLOW)
-    .order_by(workflow_runs.c.position.desc())
-    .offset(MAX_RUNS)
-    .limit(1)
-    .scalar_subquery(),
+    sa.or_(
+        sa.and_(
+            _OF_WORKFLOW,
+            workflow_runs.c.position
+            <= sa.select(workflow_runs.c.position)
+            .where(_OF_WORKFLOW)
+            .order_by(workflow_runs.c.position.desc())
+            .offset(MAX_RUNS)
+            .limit(1)
+            .scalar_subquery(),
+        ),
+        workflow_runs.c.started_at < sa.bindparam("begun_before", type_=UtcTime()),
+    ),
+    workflow_runs.c.id.not_in(_OPEN),
+    # A run that repeats another one goes on with its outputs, also after a restart.
+    workflow_runs.c.id.not_in(sa.select(_going_on.c.rerun_of).where(_going_on.c.id.in_(_OPEN))),
 )
 
 
@@ -98,7 +115,7 @@ class SqlWorkflows(SqlRepository):
     async def add_run(self, run: WorkflowRun) -> bool:
         is_new = await self._add(workflow_runs, write_record(run))
         if is_new:
-            await self._remove(_OLD, {"of_workflow": run.workflow})
+            await self._remove(_OLD, {"of_workflow": run.workflow, "begun_before": run.started_at - MAX_AGE})
         return is_new
 
     async def find_run(self, key: TurnId) -> WorkflowRun | None:
@@ -113,7 +130,12 @@ class SqlWorkflows(SqlRepository):
         return await self._list(partial(read_record, WorkflowRun), statement, bounds)
 
     async def add_node(self, node: NodeRun) -> bool:
-        return await self._add(workflow_nodes, write_record(node))
+        row = write_record(node)
+        if await self._add(workflow_nodes, row):
+            return True
+        return node.status is not NodeStatus.FAILED and bool(
+            await self._change(_FAILED.values(row), {"which": node.id})
+        )
 
     async def list_nodes(self, run: TurnId) -> Sequence[NodeRun]:
         return await self._list(partial(read_record, NodeRun), _NODES, {"of_run": run})

@@ -44,6 +44,7 @@ from denizen.domain.cloud_event import (
 from denizen.domain.conversation import MAX_NAME_CHARS
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.event_listener import (
+    CONDITIONS,
     HOURLY_ACTIONS,
     ActionKind,
     EventAction,
@@ -132,7 +133,16 @@ class ConditionSection(Section):
     contains: str = Field(default="", description="A part of a text, or an entry of a list.")
     at_least: Number | None = Field(default=None, description="The smallest number.")
     at_most: Number | None = Field(default=None, description="The largest number.")
-    exists: bool | None = Field(default=None, description="Whether the field has to be there.")
+    exists: bool | None = Field(default=None, description="Whether the field has to be there, and not empty.")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        """Refuses what is empty, which would hold for every event."""
+        empty = [name for name in CONDITIONS if name in self.model_fields_set and getattr(self, name) in (None, (), "")]
+        if empty or not self.model_fields_set:
+            fix = f"Give it a value, or take it out. Conditions: {', '.join(CONDITIONS)}."
+            raise refuse("this condition says nothing.", fix, key=empty[0] if empty else "")
+        return self
 
 
 Conditions = dict[Annotated[str, at_most(200)], Annotated[ConditionSection, BeforeValidator(_read_short_condition)]]
@@ -406,12 +416,12 @@ def find_idle_listeners(
             at: KeyPath = (*path, index)
             message, fix = types.explain(pattern, webhooks)
             yield document.problem(at if document.has(at) else path, message, fix)
-        yield from _find_missing_fields(document, ("listeners", name), section, _list_fields(section.on))
+        yield from _find_missing_fields(document, ("listeners", name), section, list_event_fields(section.on))
     for name, route in webhooks.routes.items():
         yield from _find_missing_fields(document, ("webhooks", "routes", name), route, None)
 
 
-def _list_fields(patterns: Sequence[str]) -> frozenset[str] | None:
+def list_event_fields(patterns: Sequence[str]) -> frozenset[str] | None:
     """Returns the fields of the events that fit; None where others than those of Discord do, whose fields are open."""
     if not all(each.startswith(f"{PLATFORM}.") for each in patterns):
         return None

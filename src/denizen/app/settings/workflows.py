@@ -6,12 +6,15 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from denizen.adapters.cron import find_cron_fault
+from denizen.app.settings.events import list_event_fields
 from denizen.app.settings.problem import ConfigProblem, suggest
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
+from denizen.domain.cloud_event import ATTRIBUTES, COMMUNITY_FIELDS, REACTION, has_field
 from denizen.domain.errors import InvalidInput
 from denizen.domain.record import record
-from denizen.domain.workflow import Workflow
+from denizen.domain.workflow import Workflow, WorkflowNode
 from denizen.domain.workflow_checks import NAME, find_nesting_problems, read_workflow
+from denizen.domain.workflow_compute import list_items
 from denizen.engine.hooks.skip_rule import check_pattern
 
 WORKFLOWS_FOLDER = "workflows"
@@ -116,6 +119,22 @@ def _find_pattern_fault(pattern: str) -> str:
     return ""
 
 
+def _find_missing_fields(document: ConfigDocument, node: WorkflowNode) -> Iterator[ConfigProblem]:
+    """Yields a problem for each condition of a trigger on a field that its events never have."""
+    conditions, fields = node.settings.get("filter"), _list_fields(node)
+    for path in conditions if isinstance(conditions, Mapping) else ():
+        if (fields is not None or path.startswith("@")) and not has_field(fields or (), path):
+            fix = suggest(path, [*(fields or ()), *(f"@{each}" for each in ATTRIBUTES)], noun="fields")
+            yield document.problem(("nodes", node.id, "filter", path), f"these events have no field '{path}'.", fix)
+
+
+def _list_fields(trigger: WorkflowNode) -> frozenset[str] | None:
+    """Returns the fields of the events of a trigger; None where they are open."""
+    if trigger.type == "on_reaction":
+        return COMMUNITY_FIELDS[REACTION]
+    return list_event_fields(list(map(str, list_items(trigger.settings["on"])))) if trigger.type == "on_event" else None
+
+
 def _find_unknown(document: ConfigDocument, workflow: Workflow, known: WorkflowSurroundings) -> Iterator[ConfigProblem]:
     """Yields a problem for each name that the configuration does not have, and each time that never comes."""
     if workflow.agent and workflow.agent not in known.agents:
@@ -123,6 +142,7 @@ def _find_unknown(document: ConfigDocument, workflow: Workflow, known: WorkflowS
         yield document.problem(("agent",), f"there is no agent '{workflow.agent}'.", fix)
     for node in workflow.nodes.values():
         path = ("nodes", node.id)
+        yield from _find_missing_fields(document, node)
         if node.type == "on_schedule" and (fault := find_cron_fault(str(node.settings["cron"]))):
             message = f"this is no cron expression that comes true some day: '{fault.part}' {fault.message}."
             yield document.problem((*path, "cron"), message, fault.fix)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import anyio
 
@@ -50,6 +50,8 @@ LOOK_EVERY_S = 20.0
 """How often one looks for what nobody announced: another process may have kept an event, and turns end."""
 LOOK_AT = 100
 """How many deliveries are looked at in one go."""
+MAX_DIGEST_EVENTS = 200
+"""So many events of a digest are read and told; the others are counted."""
 
 _RETRIED = (Unavailable, LimitExceeded)
 _log = logging.getLogger("denizen.events")
@@ -120,8 +122,8 @@ class EventBus:
         due = now
         if listener.digest and status is EventDeliveryStatus.WAITING:
             due = await work.events.find_digest(listener.key, after=now) or now + listener.digest
-        if listener.quiet and status is EventDeliveryStatus.WAITING:
-            due = listener.quiet.find_end(due) or due
+        if status is EventDeliveryStatus.WAITING:
+            due = _end_quiet(listener, due)
         return EventDelivery(
             id=delivery_key(event, listener),
             event=event.key,
@@ -187,9 +189,12 @@ class EventBus:
                 raise NotFound(f"There is no listener '{delivery.listener}' any more.", code="listener_unknown")
             async with self._store.work(write=False) as work:
                 group = (await work.events.list_digest(delivery) if listener.digest else ()) or group
-                found = [await work.events.find(each.event) for each in group]
+                found = [await work.events.find(each.event) for each in group[:MAX_DIGEST_EVENTS]]
+            if end := _find_late(listener, delivery, self._clock.now()):
+                await self._postpone(group, end)
+                return [each.id for each in group]
             events = [each for each in found if each is not None]
-            if len(events) < len(group):
+            if len(events) < len(found):
                 raise NotFound("The event is not kept any more.", code="event_unknown")
             match listener.action.kind:
                 case ActionKind.AGENT:
@@ -220,8 +225,13 @@ class EventBus:
                 replace(delivery, status=status, turn_id=turn, note=""), attempts=delivery.attempts
             )
 
+    async def _postpone(self, group: Sequence[EventDelivery], until: datetime) -> None:
+        async with self._store.work() as work:
+            for each in group:
+                await work.events.update(replace(each, due_at=until), attempts=each.attempts)
+
     async def _fail(self, group: Sequence[EventDelivery], note: str, *, may_pass: bool) -> None:
-        now = self._clock.now()
+        now, listener = self._clock.now(), self._runtime.current.events.listeners.get(group[0].listener)
         async with self._store.work() as work:
             for delivery in group:
                 attempts = delivery.attempts + 1
@@ -229,7 +239,7 @@ class EventBus:
                 failed = replace(
                     delivery,
                     status=EventDeliveryStatus.FAILED if wait is None else EventDeliveryStatus.WAITING,
-                    due_at=now + (wait or timedelta()),
+                    due_at=_end_quiet(listener, now + wait) if wait else now,
                     attempts=attempts,
                     note=note,
                 )
@@ -249,7 +259,7 @@ class EventBus:
                 agent=action.agent,
                 place=target.place,
                 sender=Sender(Author(principal.key, listener.name), principal, target.reach),
-                parts=(TextPart(write_digest_prompt(events, action.message)),),
+                parts=(TextPart(write_digest_prompt(events, action.message, more=len(group) - len(events))),),
                 platform_id=delivery.attempt_id,
                 owed=target.owed,
                 session=SessionChoice(home if home != target.place else None, is_new=action.new_session),
@@ -295,7 +305,7 @@ class EventBus:
         action, target = listener.action, await self._find_target(listener)
         channel = target.channel
         assert channel is not None  # a post has a channel, as the settings check
-        now, text = self._clock.now(), write_digest_post(events, action.message)
+        now, text = self._clock.now(), write_digest_post(events, action.message, more=len(group) - len(events))
         policy = self._runtime.current.account_policy_for(action.platform, action.agent)
         said = Announcement(target.place, "", text, key=group[0].attempt_id)
         welcome = {who: form for each in events for who, form in list_mentioned(each, action.message).items()}
@@ -386,6 +396,19 @@ def _find_silence(listener: EventListener, now: datetime) -> str:
     """Returns why an event is left out at that time."""
     end = listener.quiet.find_end(now) if listener.quiet and listener.quiet.skips else None
     return f"It has its quiet hours until {end:%Y-%m-%d %H:%M} UTC." if end else ""
+
+
+def _end_quiet(listener: EventListener | None, due: datetime) -> datetime:
+    """Returns when a listener acts that would do so at that time."""
+    return (listener.quiet.find_end(due) if listener and listener.quiet else None) or due
+
+
+def _find_late(listener: EventListener, delivery: EventDelivery, now: datetime) -> datetime | None:
+    """Returns the end of the quiet hours that have begun since the delivery was due, such as while no server ran. What
+    is due within them was replayed by people, who want it now.
+    """
+    quiet = listener.quiet
+    return quiet.find_end(now) if quiet and not quiet.find_end(delivery.due_at) else None
 
 
 def _explain(turn: Turn) -> str:

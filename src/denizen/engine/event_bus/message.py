@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from denizen.domain.authored_text import escape_markup
 from denizen.domain.cloud_event import CloudEvent, fill_template, list_places, show_field
 from denizen.skill.context import quote_untrusted
 
@@ -24,27 +25,28 @@ PLATFORM_TYPES = "discord."
 
 _FORM = re.compile(r"<(?:@[!&]?|#)\d{1,20}>")
 _PING = re.compile(r"<@!?(\d{1,20})>")
-_MARKUP = re.compile(r"[\\`*_~|\[\]<>#@]")
 
 
-def write_digest_prompt(events: Sequence[CloudEvent], template: str) -> str:
-    """Returns what an agent is told about several events, the oldest first. Of many the last ones are only counted."""
-    return _join("\n\n", [write_prompt(each, template) for each in events], MAX_DIGEST_CHARS)
+def write_digest_prompt(events: Sequence[CloudEvent], template: str, *, more: int = 0) -> str:
+    """Returns what an agent is told about several events, the oldest first. Of many the last ones are only counted,
+    and so are `more` events behind them.
+    """
+    return _join("\n\n", [write_prompt(each, template) for each in events], more, MAX_DIGEST_CHARS)
 
 
-def write_digest_post(events: Sequence[CloudEvent], template: str) -> str:
+def write_digest_post(events: Sequence[CloudEvent], template: str, *, more: int = 0) -> str:
     """Returns the text of a post about several events, a line for each, as `write_digest_prompt` does."""
-    return _join("\n", [write_post(each, template) for each in events], MAX_DIGEST_POST_CHARS)
+    return _join("\n", [write_post(each, template) for each in events], more, MAX_DIGEST_POST_CHARS)
 
 
-def _join(between: str, texts: Sequence[str], most_chars: int) -> str:
+def _join(between: str, texts: Sequence[str], more: int, most_chars: int) -> str:
     shown, room = list[str](), most_chars
     for text in texts:
         room -= len(text) + len(between)
         if room < 0 and shown:
             break
         shown.append(text)
-    left = len(texts) - len(shown)
+    left = len(texts) - len(shown) + more
     return between.join([*shown, f"and {left} more"] if left else shown)
 
 
@@ -85,7 +87,7 @@ def _show_in_post(event: CloudEvent, path: str) -> str:
     value = show_field(event, path)
     if _is_mention(event, path) and _FORM.fullmatch(value):
         return value
-    return _MARKUP.sub(lambda mark: "@\u200b" if mark[0] == "@" else f"\\{mark[0]}", " ".join(value.split()))
+    return escape_markup(" ".join(value.split()))
 
 
 def _is_mention(event: CloudEvent, path: str) -> bool:

@@ -17,7 +17,7 @@ from denizen.domain.citation import Citation
 from denizen.domain.conversation import Place
 from denizen.domain.delegation import Delegation
 from denizen.domain.errors import DenizenError, NotFound
-from denizen.domain.ids import AgentName, CallId, TurnId, derive_call_key
+from denizen.domain.ids import AgentName, CallId, TurnId
 from denizen.domain.memory import Memory
 from denizen.domain.message import Message, join_text, list_calls
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
@@ -26,7 +26,7 @@ from denizen.domain.prompt_messages import count_tokens, date_line, to_prompt_me
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.summary import Summary, covered_until
-from denizen.domain.tool import Tier, ToolSpec
+from denizen.domain.tool import Tier, ToolSpec, find_call_key
 from denizen.domain.trace import PromptUse, sha256_hex
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
@@ -231,7 +231,7 @@ class Queries:
             for turn_id in turns:
                 asked = {each.id: each for each in await work.approvals.list_approvals(turn_id=turn_id)}
                 for record in await work.turns.list_calls(turn_id):
-                    key = derive_approval_id(derive_call_key(turn_id, record.step, record.position))
+                    key = derive_approval_id(find_call_key(record.tool_call, turn_id, record.step, record.position))
                     found[turn_id, record.tool_call.id] = RecordedCall(record, asked.get(key))
         return found
 

@@ -158,7 +158,7 @@ class DocumentIndexer:
             if (made and (told_s is None or now_s - told_s >= TELL_EVERY_S)) or (not made and told_s is not None):
                 told_s = now_s if made else None
                 if (progress := await self.find_embedding_progress()) is not None:
-                    _log.info(progress.describe(), extra={"done": progress.done, "total": progress.total})
+                    _log.info("%s", progress.describe(), extra={"done": progress.done, "total": progress.total})
             if not made:
                 await self._sleep(EMBED_PAUSE_S)
 

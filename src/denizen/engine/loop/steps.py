@@ -16,7 +16,7 @@ from denizen.domain.demands import StopFilter
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
 from denizen.domain.evidence import READ
-from denizen.domain.ids import MessageId, derive, derive_call_key
+from denizen.domain.ids import MessageId, derive
 from denizen.domain.json import Json
 from denizen.domain.message import Author, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.prompt_messages import omit_payloads, shorten_to_store
@@ -24,7 +24,7 @@ from denizen.domain.record import record
 from denizen.domain.routing import ROUTE, route_meta
 from denizen.domain.speaker_choice import is_silence
 from denizen.domain.taint import META, find_call_taint, taint_from_json, taint_to_json
-from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
+from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, find_call_key
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step
 from denizen.domain.usage import Usage, usage_from_json
@@ -57,6 +57,9 @@ from denizen.ports.toolset import CallOptions, CallTrail
 
 MAX_INNER = 1000
 """Calls from within one call that are recorded; their positions begin behind those of any step."""
+
+_MISFIT = "arguments"
+"""Who decided about a call that fits no tool."""
 
 LIMIT_NOTE = "\n\n[I have used up my steps for this, so the answer may be incomplete.]"
 
@@ -244,9 +247,9 @@ class TurnSteps:
                 self.extras += ReplyExtras(shown=(row["data"],))
             for number, nested in enumerate(nested_calls_from_json(row)[:MAX_INNER]):
                 self._record((p.position + 1) * MAX_INNER + number, nested.tool_call, nested.outcome)
-        outcomes = [(p, p.refused or self._cache[p.key]) for p in prepared]
+        outcomes = [(p, p.refused if p.refused and p.action is None else self._cache[p.key]) for p in prepared]
         self.call_count += len(outcomes) if is_asked else 0
-        self.misfits |= {p.asked.id for p in prepared if p.refused is not None}
+        self.misfits |= {p.asked.id for p, outcome in outcomes if outcome.verdict.decided_by == _MISFIT}
         for p, outcome in outcomes:
             if p.refused is not None and toolbox.find(p.asked.tool) is not None:
                 # Whoever watches sees it like a call that failed; nothing ran.
@@ -260,17 +263,18 @@ class TurnSteps:
         return tuple(ToolResultPart(p.asked.id, p.asked.tool, o.result.text, o.result.is_error) for p, o in outcomes)
 
     def _prepare(self, call: ToolCall, toolbox: Toolbox, position: int) -> _PreparedCall:
+        place = f"\x00{self.number}.{position}"
         bound = toolbox.find(call.tool)
         if bound is None:
             known = ", ".join(toolbox.tools) or "none"
-            return _PreparedCall(call, position, refused=_refuse(f"There is no tool '{call.tool}'. Tools: {known}."))
+            return _prepare_misfit(call, position, place, f"There is no tool '{call.tool}'. Tools: {known}.")
         try:
             args = check_arguments(bound.spec, call.args)
         except ArgumentsError as problem:
-            return _PreparedCall(call, position, refused=_refuse(str(problem)))
+            return _prepare_misfit(call, position, place, str(problem))
         key = f"{call.tool}\x00{json.dumps(args, sort_keys=True)}"
         if not bound.spec.read_only or call.origin is Origin.WORKFLOW:  # a node that is tried again asks anew
-            key = f"{key}\x00{self.number}.{position}"
+            key += place
         checked = replace(call, args=args)
 
         async def action() -> Json:
@@ -284,7 +288,7 @@ class TurnSteps:
                 self._context.scope,
                 taint=self.taint,
                 trail=CallTrail(inner=[]),
-                options=CallOptions(idempotency_key=derive_call_key(turn.id, self.number, position), report=tell),
+                options=CallOptions(idempotency_key=find_call_key(call, turn.id, self.number, position), report=tell),
             )
             outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
             self._tell_finished(checked, outcome)
@@ -423,12 +427,6 @@ def _text_parts(said: str) -> tuple[Part, ...]:
     return (TextPart(text),) if text else ()
 
 
-def _refuse(text: str) -> CallOutcome:
-    """Returns the outcome of a call that never reached the gate, because its arguments were not valid."""
-    verdict = Verdict(Decision.DENY, Tier.HARMLESS, "not a valid call", "arguments")
-    return CallOutcome(verdict, ToolResult(text, is_error=True), duration_ms=0)
-
-
 @record
 class _PreparedCall:
     asked: ToolCall
@@ -437,3 +435,18 @@ class _PreparedCall:
     action: Callable[[], Awaitable[Json]] | None = None
     refused: CallOutcome | None = None
     reusable: bool = False
+
+
+def _prepare_misfit(call: ToolCall, position: int, place: str, why: str) -> _PreparedCall:
+    """Prepares a call that never reaches the gate. Of a workflow, the refusal is a step of its own: a run that is taken
+    up again has the outcome that is recorded, whatever tools there are by then.
+    """
+    verdict = Verdict(Decision.DENY, Tier.HARMLESS, "not a valid call", _MISFIT)
+    refused = CallOutcome(verdict, ToolResult(why, is_error=True), duration_ms=0)
+    if call.origin is not Origin.WORKFLOW:
+        return _PreparedCall(call, position, refused=refused)
+
+    async def action() -> Json:
+        return outcome_to_json(refused, frozenset(), CallTrail())
+
+    return _PreparedCall(call, position, place, action=action, refused=refused, reusable=True)

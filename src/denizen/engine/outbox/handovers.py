@@ -22,6 +22,7 @@ from denizen.engine.outbox.plan import Announcement
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
 
+LAST_MESSAGE = "That was the last message"
 IDLE_S = 30.0
 """How often one looks for hand-overs that another process may have begun or ended."""
 
@@ -74,7 +75,7 @@ class RoomHandovers:
             left = found.after_message
             await put_handover(work, channel.agent, place, left, now=self._clock.now())
         if left.messages_left <= 0:
-            await self.end(channel, place, "That was the last message", key=post_id)
+            await self.end(channel, place, LAST_MESSAGE, key=post_id)
 
     async def end(self, channel: Channel, place: Place, why: str, *, key: str) -> bool:
         """Takes the room back and says why. Returns False where nobody had it."""
@@ -104,20 +105,18 @@ class RoomHandovers:
                 await changed.wait()
 
     async def end_due(self) -> float:
-        """Ends the hand-overs whose time is over, at the accounts of this process. Returns the seconds until the next
-        look.
-        """
-        wait_s = IDLE_S
+        """Ends hand-overs that are over, at the accounts of this process. Returns the seconds until the next look."""
+        wait_s, now = IDLE_S, self._clock.now()
         for channel in self._channels.list_all():
             async with self._store.work(write=False) as work:
                 given = await list_handovers(work, channel.agent)
             for place, handover in given.items():
                 if place.platform != channel.platform:
                     continue
-                left_s = (handover.until - self._clock.now()).total_seconds()
-                if left_s <= 0:
-                    key = f"{place.conversation_id}:{handover.until.isoformat()}"
-                    await self.end(channel, place, "Its time is over", key=key)
-                else:
-                    wait_s = min(wait_s, left_s)
+                if not handover.is_over(now):
+                    wait_s = min(wait_s, (handover.until - now).total_seconds())
+                    continue
+                # After its last message, a process has died before it ended it.
+                why = LAST_MESSAGE if handover.messages_left <= 0 else "Its time is over"
+                await self.end(channel, place, why, key=f"{place.conversation_id}:{handover.until.isoformat()}")
         return wait_s

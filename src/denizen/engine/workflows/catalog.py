@@ -12,7 +12,7 @@ from datetime import datetime
 from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
-from denizen.domain.ids import TurnId, fresh
+from denizen.domain.ids import TurnId, fresh, turn_id
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
@@ -21,12 +21,20 @@ from denizen.domain.record import record
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.domain.workflow import Workflow, WorkflowNode, get_workflow
 from denizen.domain.workflow_compute import NodeInput
-from denizen.domain.workflow_run import PlannedNode, WorkflowRun, WorkflowRunListing, WorkflowStart, start_to_json
+from denizen.domain.workflow_run import (
+    STARTED,
+    PlannedNode,
+    WorkflowRun,
+    WorkflowRunListing,
+    WorkflowStart,
+    start_from_json,
+    start_to_json,
+)
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.tools.toolbox import list_allowed
 from denizen.engine.workflows.dry_run import DryRun, DryRunSetting
-from denizen.engine.workflows.runner import keep_version
+from denizen.engine.workflows.runner import keep_version, run_unknown
 from denizen.engine.workflows.tools import list_own_specs
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.workflows import RunSearch
@@ -103,8 +111,8 @@ class Workflows:
         """Starts a run by hand: at the named trigger, or else at a `manual` one. At a trigger for events, what is given
         is the data of the event.
 
-        Raises NotFound, InvalidInput for inputs that the workflow does not have, Conflict for one that is off, and as
-        `TurnRunner.submit`.
+        Raises NotFound, InvalidInput for inputs that the workflow does not have, Conflict for one that is off and for a
+        key that another run has, and as `TurnRunner.submit`.
         """
         workflow = self.get(name)
         if not workflow.enabled:
@@ -139,7 +147,8 @@ class Workflows:
         """Runs a run once more, with what it was given and the definition that it had. With a node, only that one and
         what it leads to run again; the outputs of the others are taken over.
 
-        Raises NotFound, Conflict for a run that has not ended, and InvalidInput for a node that it does not have.
+        Raises NotFound, Conflict for a run that has not ended and as `start`, and InvalidInput for a node that it does
+        not have.
         """
         async with self._store.work(write=False) as work:
             run = await self._get_run(work, key)
@@ -174,7 +183,13 @@ class Workflows:
 
     async def _start(self, workflow: Workflow, start: WorkflowStart, order: RunOrder) -> Turn:
         own = replace(workflow, agent=self._runtime.current.agent(workflow.agent).name)
-        return await submit_run(self._store, self._submit, own, start, order, now=self._services.clock.now())
+        keys = [turn_id(each, WORKFLOWS, order.key) for each in self._runtime.current.agents]
+        async with self._store.work(write=False) as work:
+            for known in await work.turns.find_many(keys):
+                _check_same(known, start)
+        turn = await submit_run(self._store, self._submit, own, start, order, now=self._services.clock.now())
+        _check_same(turn, start)  # the other one may have come in between
+        return turn
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
@@ -189,18 +204,28 @@ class Workflows:
         """Returns a run with its nodes. Raises NotFound."""
         async with self._store.work(write=False) as work:
             run = await self._get_run(work, key)
-            turn, nodes = await work.turns.get(key), await work.workflows.list_nodes(key)
+            turn, nodes = await work.turns.find(key), await work.workflows.list_nodes(key)
+        if turn is None:
+            raise run_unknown(key)
         return replace(_list_run(run, turn), nodes=tuple(nodes))
 
     async def _get_run(self, work: UnitOfWork, key: TurnId) -> WorkflowRun:
         run = await work.workflows.find_run(key)
         if run is None:
-            raise NotFound(
-                f"There is no run '{key[:60]}'.",
-                code="workflow_run_unknown",
-                fix="`denizen workflows runs` lists those that are kept.",
-            )
+            raise run_unknown(key)
         return run
+
+
+def _check_same(turn: Turn, start: WorkflowStart) -> None:
+    """Raises Conflict for the run of another order with the same key. The definition may have changed meanwhile."""
+    known = start_from_json(turn.options.get(STARTED))
+    if known is None or replace(known, digest=start.digest) != start:
+        raise Conflict(
+            "This Idempotency-Key stands for another run.",
+            code="idempotency_conflict",
+            why="what was started with it before is another workflow, or was given something else",
+            fix="Send a new key with each order, and the same one only with the same order.",
+        )
 
 
 def new_key(by: Principal) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,10 +18,12 @@ from typing import cast
 
 import anyio
 
+from denizen.domain.authored_text import author_all, is_authored, join_texts, write_post
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound, Unavailable
 from denizen.domain.ids import CallId, TurnId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, join_text
+from denizen.domain.principal import RoleName
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.rate_limit import RateLimit
@@ -51,7 +54,8 @@ from denizen.domain.workflow_run import (
     node_run_id,
     start_from_json,
 )
-from denizen.domain.workflow_values import fill, show
+from denizen.domain.workflow_values import fill, show, show_parts
+from denizen.engine.gate.executor import BoundTool
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.intake.rate_limiter import take_rate
 from denizen.engine.loop.services import EngineServices
@@ -67,6 +71,10 @@ from denizen.ports.toolset import CallOptions
 
 _DENIED = "workflow_denied"
 """A no is not asked about again."""
+_MAY_HAVE_ACTED = "workflow_not_repeated"
+_STOPPED = "workflow_stopped"
+_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED})
+"""The codes of errors after which a node is not tried again."""
 
 _log = logging.getLogger("denizen.workflows")
 
@@ -84,8 +92,9 @@ class WorkflowRunner:
         start = start_from_json(context.turn.options.get(STARTED))
         assert start is not None  # the caller has looked
         async with self.services.store.work() as work:
-            workflow = await _load_version(work, start.digest)
             await work.workflows.add_run(_plan_run(context, start))
+        async with self.services.store.work(write=False) as work:
+            workflow = await _load_version(work, start.digest)
             reused = await _load_reused(work, workflow, start)
         text = await _Run(self, context, steps, reused).run(workflow, start)
         if text:
@@ -125,12 +134,15 @@ def _plan_run(context: TurnContext, start: WorkflowStart) -> WorkflowRun:
 
 async def _load_reused(work: UnitOfWork, workflow: Workflow, start: WorkflowStart) -> Mapping[str, NodeRun]:
     """Returns, by path, the nodes of the run that this one repeats which are not run again: all that `from_node` does
-    not lead to.
+    not lead to. Raises NotFound: without their outputs all of them would act anew.
     """
     if not start.from_node:
         return {}
     again = find_reachable(workflow.nodes, [start.from_node])
-    ran = await work.workflows.list_nodes(TurnId(start.rerun_of))
+    first = await work.workflows.find_run(TurnId(start.rerun_of))
+    if first is None:
+        raise run_unknown(start.rerun_of)
+    ran = await work.workflows.list_nodes(first.id)
     return {each.path: each for each in ran if each.port and "/" not in each.path and each.path not in again}
 
 
@@ -138,7 +150,7 @@ class _RunStopped(Exception):  # noqa: N818 - a `stop` node is no fault
     def __init__(self, settings: JsonObject) -> None:
         super().__init__()
         self.is_failed = settings["result"] == "failed"
-        self.text = show(settings["text"])
+        self.text = show_parts(settings["text"])
         output = settings["output"]
         self.output: Json = dict(output) if isinstance(output, Mapping) else {}
 
@@ -170,6 +182,14 @@ class _NodeWork:
     fault: DenizenError | None = None
 
 
+@record
+class _InnerWorkflow:
+    """A workflow within the run: its definition, which stays the same when it is tried again, and what it said."""
+
+    workflow: Workflow
+    replies: list[str]
+
+
 _Outcome = NodeResult | DenizenError
 
 
@@ -185,6 +205,12 @@ class _Run:
         self._context = context
         self._steps = steps
         self._reused = reused
+        self._ended: dict[str, NodeResult] = {}
+        """By path, the nodes within loops and other workflows that have ended: a retry of what is around them goes on
+        behind them.
+        """
+        self._nested: dict[str, _InnerWorkflow] = {}
+        self._tries = Counter[str]()
         self._count = 0
         self._zone = agent_timezone(context.agent)
 
@@ -199,18 +225,26 @@ class _Run:
             workflow=workflow,
             among=workflow.list_level(),
             start=[start.trigger],
-            scope={"event": {}, "input": {}, **start.scope, "run": about, "error": ""},
+            scope={"event": {}, "input": {}, **self._trust_input(start), "run": about, "error": ""},
         )
         said = ""
         try:
             await self._walk(level)
         except _RunStopped as stop:
             if stop.is_failed:
-                raise InvalidInput(stop.text or "The workflow ended as failed.", code="workflow_stopped") from None
+                raise InvalidInput(stop.text or "The workflow ended as failed.", code=_STOPPED) from None
             said = stop.text
-        text = "\n\n".join(filter(None, (*level.replies, said)))
-        owed = find_reply_target(self._context.turn)
-        return text or (SILENCE if owed is not None and owed.may_be_silent else "")
+        text, owed = join_texts("\n\n", filter(None, (*level.replies, said))), find_reply_target(self._context.turn)
+        if not text:
+            return SILENCE if owed is not None and owed.may_be_silent else ""
+        return str(text) if owed is None else write_post(text)
+
+    def _trust_input(self, start: WorkflowStart) -> Mapping[str, Json]:
+        """Returns what the run was given. What an owner or admin wrote for this very run is as good as the author's."""
+        is_trusted = not self._context.turn.principal.roles.isdisjoint((RoleName.OWNER, RoleName.ADMIN))
+        if not is_trusted or start.rerun_of or "input" not in start.scope:
+            return start.scope
+        return {**start.scope, "input": author_all(start.scope["input"])}
 
     async def _walk(self, level: _Level) -> None:
         walk = GraphWalk(level.workflow, level.among, level.start)
@@ -226,7 +260,7 @@ class _Run:
         """Runs nodes side by side, those that failed again where they are to be retried. Raises the first error that
         no way leads on from.
         """
-        works = [self._begin(level, node) for node in batch]
+        works = [self._begin(level, node) for node in batch if level.path(node) not in self._ended]
         outcomes: dict[str, _Outcome] = {each.path: each.fault for each in works if each.fault is not None}
         for each in works:
             if (kept := self._reused.get(each.path)) is not None:
@@ -239,8 +273,11 @@ class _Run:
             for each, outcome in zip(waiting, await self._attempt(level, waiting, attempt), strict=True):
                 outcomes[each.path] = outcome
             attempt += 1
-        results = [await self._end(level, each, outcomes[each.path]) for each in works]
-        return [_raise_error(each) for each in results]
+        ends = {each.path: await self._end(level, each, outcomes[each.path]) for each in works}
+        if level.prefix:
+            self._ended |= {path: end for path, end in ends.items() if isinstance(end, NodeResult)}
+        paths = [level.path(node) for node in batch]
+        return [_raise_error(ends[path] if path in ends else self._ended[path]) for path in paths]
 
     def _begin(self, level: _Level, node: WorkflowNode) -> _NodeWork:
         self._count += 1
@@ -270,7 +307,7 @@ class _Run:
             status, error = NodeStatus.FAILED, outcome.explain()
             level.scope["error"] = outcome.message
             if work.node.list_targets(ON_ERROR):
-                result = NodeResult(port=ON_ERROR, outputs={"error": outcome.message, "code": outcome.code})
+                result = NodeResult(port=ON_ERROR, outputs=_list_error(work.node, outcome))
             else:
                 result = _explain_failure(level.workflow, work.path, outcome)
         await self._write(work, status, result if isinstance(result, NodeResult) else NodeResult(port=""), error)
@@ -309,23 +346,48 @@ class _Run:
         """Runs the tools of several nodes side by side, through the gate."""
         generation, agent = self._context.generation, self._context.agent
         toolbox = Toolbox({**self._tools.bound, **await list_allowed(agent, generation.toolsets)})
-        outcomes: dict[str, _Outcome] = {}
-        calls: list[ToolCallPart] = []
-        for each in works:
-            planned = plan_call(each.node, each.inputs, level.scope)
-            if toolbox.find(planned.tool) is None:
-                outcomes[each.path] = NotFound(
-                    f"{agent.name} has no tool '{planned.tool}'.",
-                    code="workflow_tool",
-                    fix="Name it under the agent's `tools`, with its skill switched on.",
-                )
-                continue
-            key = CallId(derive("call", self._context.turn.id, each.path, str(attempt)))
-            calls.append(ToolCallPart(key, planned.tool, planned.args))
+        calls = [self._plan_call(each, level) for each in works]
         self._steps.begin()
-        results = iter(await self._steps.call(calls, toolbox, is_asked=False, origin=Origin.WORKFLOW))
+        results = await self._steps.call(calls, toolbox, is_asked=False, origin=Origin.WORKFLOW)
         await self._steps.save()
-        return [outcomes.get(each.path) or _read_result(next(results)) for each in works]
+        ends = zip(works, calls, results, strict=True)
+        return [self._read_call(each, call, result, toolbox.find(call.tool)) for each, call, result in ends]
+
+    def _plan_call(self, work: _NodeWork, level: _Level) -> ToolCallPart:
+        """The id of the call, its idempotency key, is the same for every attempt. An agent that is asked again works in
+        a further turn: the one that failed has ended.
+        """
+        planned = plan_call(work.node, work.inputs, level.scope)
+        self._tries[work.path] += 1
+        attempt = [str(self._tries[work.path])] if work.node.type == "ask_agent" else []
+        return ToolCallPart(
+            CallId(derive("call", self._context.turn.id, work.path, *attempt)), planned.tool, planned.args
+        )
+
+    def _read_call(
+        self, work: _NodeWork, call: ToolCallPart, result: ToolResultPart, bound: BoundTool | None
+    ) -> _Outcome:
+        if not result.is_error:
+            return NodeResult(outputs={"text": result.text, "is_error": False})
+        is_unsent = call.id in self._steps.misfits
+        if bound is None and is_unsent:
+            return NotFound(
+                f"{self._context.agent.name} has no tool '{call.tool}'.",
+                code="workflow_tool",
+                fix="Name it under the agent's `tools`, with its skill switched on.",
+            )
+        message, _, fix = result.text.partition("\nfix: ")
+        if message.startswith("Denied: "):
+            return InvalidInput(message, code=_DENIED, fix=fix)
+        is_safe = is_unsent or (bound is not None and (bound.spec.read_only or bound.spec.idempotent))
+        if is_safe or not work.node.settings["retry"]:
+            return InvalidInput(message, code="workflow_tool", fix=fix)
+        return InvalidInput(
+            message,
+            code=_MAY_HAVE_ACTED,
+            why=f"'{call.tool}' may have acted, and does not say that the same call again does no harm",
+            fix=fix or "Look whether it acted before you run the workflow again from this node.",
+        )
 
     async def _wait_for(self, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
         """Waits for several people and times side by side."""
@@ -335,7 +397,7 @@ class _Run:
         return [_read_wait(each.node, cast("Mapping[str, Json]", row)) for each, row in zip(works, rows, strict=True)]
 
     async def _plan_wait(self, work: _NodeWork, attempt: int) -> Callable[[], Awaitable[Json]]:
-        key = node_key(self._context.scope, f"{work.path}:{attempt}")
+        key = node_key(self._context.scope, work.path)
         scope = replace(self._context.scope, taint=self._steps.taint, options=CallOptions(idempotency_key=key))
         seconds = work.inputs["seconds" if work.node.type == "wait" else "timeout"]
         until = deadline(await self._tell_time(f"{work.path}:{attempt}"), seconds)
@@ -395,7 +457,7 @@ class _Run:
             case "cooldown":
                 return await self._cool_down(level, work)
             case "reply":
-                level.replies.append(show(inputs["text"]))
+                level.replies.append(show_parts(inputs["text"]))
                 return NodeResult(outputs={"text": inputs["text"]})
             case "log":
                 number = logging.getLevelNamesMapping()[show(inputs["level"]).upper()]
@@ -448,7 +510,10 @@ class _Run:
             await self._steps.settle()
         text = join_text(reply.parts).strip()
         value = read_json(text) if work.inputs["json"] is True else None
-        return NodeResult(outputs={"text": text, "value": value})
+        outputs: JsonObject = {"text": text, "value": value}
+        # Nobody but the author has told the model anything.
+        is_own = is_authored(show_parts(work.inputs["prompt"])) and not self._context.scope.taint
+        return NodeResult(outputs={name: author_all(each) if is_own else each for name, each in outputs.items()})
 
     # --- levels within -----------------------------------------------------------------------------------------------
 
@@ -485,9 +550,11 @@ class _Run:
                 code="workflow_depth",
                 fix="Let one emit an event, for which the other waits.",
             )
-        digest = str(await self._services.durable.step(f"workflow:{work.path}", partial(self._keep_version, name)))
-        async with self._services.store.work(write=False) as unit:
-            workflow = await _load_version(unit, digest)
+        if work.path not in self._nested:
+            digest = str(await self._services.durable.step(f"workflow:{work.path}", partial(self._keep_version, name)))
+            async with self._services.store.work(write=False) as unit:
+                self._nested[work.path] = _InnerWorkflow(await _load_version(unit, digest), [])
+        workflow, replies = self._nested[work.path].workflow, self._nested[work.path].replies
         trigger = workflow.find_trigger("manual") or workflow.triggers[0]
         given = work.inputs["input"]
         within = _Level(
@@ -497,16 +564,17 @@ class _Run:
             scope={"event": {}, "input": given, "run": level.scope["run"], "error": ""},
             prefix=f"{work.path}/",
             depth=level.depth + 1,
+            replies=replies,
         )
         output: Json = {}
         try:
             await self._walk(within)
         except _RunStopped as stop:
             if stop.is_failed:
-                raise InvalidInput(stop.text or f"'{name}' ended as failed.", code="workflow_stopped") from None
+                raise InvalidInput(stop.text or f"'{name}' ended as failed.", code=_STOPPED) from None
             output, text = stop.output, stop.text
             within.replies += [text] if text else []
-        return NodeResult(outputs={"reply": "\n\n".join(within.replies), "output": output})
+        return NodeResult(outputs={"reply": join_texts("\n\n", within.replies), "output": output})
 
     async def _keep_version(self, name: str) -> Json:
         """Keeps the definition of a workflow as it is now, and returns its digest."""
@@ -516,6 +584,15 @@ class _Run:
         async with self._services.store.work() as work:
             await keep_version(work, workflow, self._services.clock.now())
         return workflow.digest
+
+
+def run_unknown(key: str) -> NotFound:
+    return NotFound(
+        f"There is no run '{key[:60]}'.",
+        code="workflow_run_unknown",
+        why="there never was, or it is not kept any more",
+        fix="`denizen workflows runs` lists those that are kept.",
+    )
 
 
 async def keep_version(work: UnitOfWork, workflow: Workflow, now: datetime) -> None:
@@ -542,8 +619,14 @@ def _is_wanted(work: _NodeWork, outcome: _Outcome | None, attempt: int) -> bool:
     if outcome is None:
         return True
     retries = 0 if work.node.kind.is_trigger else int(show(work.node.settings["retry"]))
-    may_pass = isinstance(outcome, DenizenError) and work.fault is None and outcome.code != _DENIED
+    may_pass = isinstance(outcome, DenizenError) and work.fault is None and outcome.code not in _FINAL
     return may_pass and attempt <= retries
+
+
+def _list_error(node: WorkflowNode, error: DenizenError) -> JsonObject:
+    """Returns the outputs of a node that failed and leads on: what else it would put out has no value."""
+    told: JsonObject = {"error": error.message, "code": error.code}
+    return told | {"is_error": True} if "is_error" in node.kind.outputs else told
 
 
 def _raise_error(outcome: _Outcome) -> NodeResult:
@@ -559,13 +642,6 @@ def _explain_failure(workflow: Workflow, path: str, error: DenizenError) -> Deni
     message = f"The node '{path}' of the workflow '{workflow.name}' failed: {error.message}"
     family = Unavailable if isinstance(error, Unavailable) else InvalidInput
     return family(message, code="workflow_failed", why=error.why, fix=error.fix)
-
-
-def _read_result(result: ToolResultPart) -> _Outcome:
-    if result.is_error:
-        message, _, fix = result.text.partition("\nfix: ")
-        return InvalidInput(message, code=_DENIED if message.startswith("Denied: ") else "workflow_tool", fix=fix)
-    return NodeResult(outputs={"text": result.text, "is_error": False})
 
 
 def _read_wait(node: WorkflowNode, row: Mapping[str, Json]) -> _Outcome:

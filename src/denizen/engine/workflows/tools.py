@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from denizen.domain.authored_text import forget_author
 from denizen.domain.clock import Clock
 from denizen.domain.cloud_event import EMITTED, EVENT_NAME, MAX_DEPTH, CloudEvent, check_nesting
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed
@@ -48,7 +49,7 @@ def plan_call(node: WorkflowNode, given: Mapping[str, Json], scope: Mapping[str,
     texts = {name: show(value) for name, value in given.items()}
     match node.type:
         case "call_tool":
-            args = given["args"]
+            args = forget_author(given["args"])
             return NodeCall(texts["tool"], dict(args) if isinstance(args, Mapping) else {})
         case "ask_agent":
             return NodeCall("delegate", {"agent": texts["agent"], "task": texts["task"]})
@@ -72,7 +73,7 @@ def plan_call(node: WorkflowNode, given: Mapping[str, Json], scope: Mapping[str,
             args = {name: texts[name] for name in ("project", "title", "description")}
             return NodeCall("tasks", {"action": "create", **args})
         case "emit_event":
-            data = given["data"]
+            data = forget_author(given["data"])
             return NodeCall(EMIT, {"name": texts["name"], "data": dict(data) if isinstance(data, Mapping) else {}})
         case _:
             raise AssertionError(f"{node.type} is no action")

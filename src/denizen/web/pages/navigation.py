@@ -44,6 +44,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             _ASK,
             NavigationLink("Approvals", "/admin/approvals"),
             NavigationLink("Questions", "/admin/questions", for_owners=True),
+            NavigationLink("Work", "/admin/work"),
             NavigationLink("Turns", "/admin/turns"),
             NavigationLink("Schedules", "/admin/schedules"),
             NavigationLink("Workflows", "/admin/workflows", for_owners=True),

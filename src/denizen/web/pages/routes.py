@@ -44,6 +44,7 @@ from denizen.web.pages.tools import ToolPages
 from denizen.web.pages.turns import TurnPages
 from denizen.web.pages.usage import UsagePages
 from denizen.web.pages.users import UserPages
+from denizen.web.pages.work import WorkPages
 from denizen.web.pages.workflows import WorkflowPages, WorkflowRunPages
 
 
@@ -87,6 +88,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *ApprovalPages(deps).routes,
         *QuestionPages(deps).routes,
         *TurnPages(deps).routes,
+        *WorkPages(deps).routes,
         *AuditPages(deps).routes,
         *(EventPages(deps, deps.events.log).routes if deps.events is not None else ()),
         *ToolPages(deps).routes,

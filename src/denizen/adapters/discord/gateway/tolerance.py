@@ -70,12 +70,12 @@ class TolerantParsing:
         for attempt in reduced:
             with suppress(*UNREADABLE):
                 done = read(attempt)
-                self._tell("Discord sent %s that discord.py cannot read whole; parts are missing", what, data, first)
+                self._tell(what, "whole; parts are missing", data, first)
                 return done
-        self._tell("Discord sent %s that discord.py cannot read; it is left out", what, data, first)
+        self._tell(what, "at all; it is left out", data, first)
         return None
 
-    def _tell(self, text: str, what: str, data: Payload, error: Exception) -> None:
+    def _tell(self, what: str, outcome: str, data: Payload, error: Exception) -> None:
         """Logs once for each id: histories are read again and again."""
         found = str(data.get("id", ""))
         key = found or what
@@ -84,7 +84,8 @@ class TolerantParsing:
         self._told[key] = None
         if len(self._told) > _REMEMBERED:
             del self._told[next(iter(self._told))]
-        _log.warning(text, what, extra={"id": found, "why": f"{type(error).__name__}: {error}"})
+        about = {"id": found, "why": f"{type(error).__name__}: {error}"}
+        _log.warning("Discord sent %s that discord.py cannot read %s", what, outcome, extra=about)
 
 
 def _reduce(data: Payload) -> tuple[Payload, Payload]:

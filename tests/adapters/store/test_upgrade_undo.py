@@ -1,0 +1,126 @@
+"""Going back to the copy that an upgrade has left, on both databases."""
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+
+from denizen.adapters.store import open_dialect, open_store
+from denizen.adapters.store.dialect import SqlDialect
+from denizen.adapters.store.migrator import MigrationHistory, migrate
+from denizen.adapters.store.upgrade_undo import find_upgrade_copy, list_changes, remove_copies, undo_upgrade
+from denizen.cli.upgrade import command
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.ids import MessageId
+from tests.adapters.store.migration_fixture import fill_store, make_next_history
+
+pytest_plugins = ["tests.postgres"]
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return request.getfixturevalue("postgres_url") if request.param == "postgres" else f"sqlite:///{tmp_path}/store.db"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> MigrationHistory:
+    return make_next_history(tmp_path / "migrations")
+
+
+@pytest.fixture
+async def upgraded(url: str, history: MigrationHistory) -> SqlDialect:
+    """A store that was upgraded to 9999."""
+    await fill_store(url)
+    dialect = open_dialect(url)
+    migrate(dialect, history)
+    return dialect
+
+
+def write(dialect: SqlDialect, statement: str) -> None:
+    with dialect.engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+
+
+def look(dialect: SqlDialect) -> list[tuple[str, int, int]]:
+    return [(each.table, each.written, each.gone) for each in list_changes(dialect, lambda _done, _all: None)]
+
+
+def invoke(home: Path, url: str, *args: str) -> Result:
+    (home / "denizen.yaml").write_text(f"store: {{url: '{url}'}}\nagents: {{helper: {{}}}}\n")
+    return CliRunner().invoke(command, args, obj=home)
+
+
+@pytest.mark.proves("P8")
+async def test_while_nothing_was_written_the_older_program_goes_on_with_the_copy(
+    upgraded: SqlDialect, url: str, tmp_path: Path
+) -> None:
+    assert look(upgraded) == []
+    result = invoke(tmp_path, url, "undo", "--yes")
+    assert result.exit_code == 0, result.output
+    store = await open_store(url, clock=SystemClock())
+    async with store.work(write=False) as work:
+        assert (await work.messages.get(MessageId("kept"))).text == "needle"
+    await store.aclose()
+
+
+@pytest.mark.proves("P8")
+async def test_it_says_what_was_written_since_and_goes_back_only_when_that_may_be_lost(
+    upgraded: SqlDialect, url: str, tmp_path: Path
+) -> None:
+    write(upgraded, "UPDATE messages SET words = 'another'")
+    write(upgraded, "DELETE FROM sessions WHERE id NOT IN (SELECT session_id FROM messages)")
+    assert look(upgraded) == [("messages", 1, 1)]
+    assert "1 new or changed, 1 gone or changed  messages" in invoke(tmp_path, url, "status").output
+
+    refused = invoke(tmp_path, url, "undo", "--yes").exception
+    assert isinstance(refused, Conflict)
+    assert refused.code == "upgrade_written"
+    assert "2 in messages" in refused.why
+    with upgraded.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT words FROM messages").scalar_one() == "another"
+
+    assert invoke(tmp_path, url, "undo", "--yes", "--lose-changes").exit_code == 0
+    with open_dialect(url).engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT words FROM messages").scalar_one() == "needle"
+
+
+@pytest.mark.proves("P8")
+async def test_it_goes_forward_again_by_another_upgrade(
+    upgraded: SqlDialect, url: str, history: MigrationHistory
+) -> None:
+    for _ in range(2):
+        undo_upgrade(upgraded)
+        upgraded = open_dialect(url)
+        migrate(upgraded, history)
+        assert look(upgraded) == []
+        with upgraded.engine.connect() as connection:
+            assert connection.exec_driver_sql("SELECT topic FROM conversations").scalar_one() == "-"
+
+
+@pytest.mark.proves("P8")
+async def test_it_refuses_while_a_denizen_uses_the_database(upgraded: SqlDialect) -> None:
+    with upgraded.engine.connect() as running:
+        running.exec_driver_sql("SELECT 1 FROM messages").all()
+        with pytest.raises(Conflict) as refusal:
+            undo_upgrade(upgraded)
+    assert refusal.value.code == "upgrade_in_use"
+    copy = find_upgrade_copy(upgraded)
+    assert copy is not None
+    assert copy.upgraded_to == "9999"
+
+
+async def test_without_a_copy_there_is_no_way_back(upgraded: SqlDialect, url: str, tmp_path: Path) -> None:
+    assert len(remove_copies(upgraded)) == 1
+    with pytest.raises(NotFound, match="no copy"):
+        undo_upgrade(upgraded)
+    assert "no copy" in invoke(tmp_path, url, "status").output
+
+
+async def test_cleaning_up_leaves_the_tables_in_use(upgraded: SqlDialect, url: str, tmp_path: Path) -> None:
+    undo_upgrade(upgraded)
+    assert invoke(tmp_path, url, "cleanup", "--yes").exit_code == 0
+    with open_dialect(url).engine.connect() as connection:
+        assert connection.execute(sa.text("SELECT words FROM messages")).scalar_one() == "needle"

@@ -1,0 +1,125 @@
+"""Nodes that are tried again: with the same key, and without repeating what is done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.turn import TurnStatus
+from denizen.domain.workflow_run import NodeStatus
+from denizen.ports.toolset import CallScope
+from tests.engine.engine_fixture import LOOK, WRITE, ToolsetFixture
+from tests.engine.platform_fixture import open_platform
+from tests.engine.workflows.workflow_fixture import make, node, run
+
+pytestmark = pytest.mark.anyio
+
+KEYED = replace(WRITE, name="post", idempotent=True)
+ACT = {"type": "call_tool", "tool": "post", "args": {"q": "{{item}}"}}
+
+
+class Flaky:
+    """Tools that fail at these arguments so often."""
+
+    def __init__(self, **failures: int) -> None:
+        self.failures = Counter(failures)
+        self.tools = ToolsetFixture(specs=[LOOK, WRITE, KEYED], run=self.run)
+
+    async def run(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        asked = str(call.args["q"])
+        if self.failures[asked]:
+            self.failures[asked] -= 1
+            return ToolResult(f"{asked} is broken.", is_error=True)
+        return ToolResult(f"did {asked}")
+
+    @property
+    def asked(self) -> list[str]:
+        return [str(each.args["q"]) for each in self.tools.calls]
+
+    @property
+    def keys(self) -> list[str]:
+        return self.tools.keys
+
+
+async def test_a_loop_that_is_tried_again_goes_on_where_it_failed() -> None:
+    loop = {"type": "for_each", "items": ["a", "b", "c"], "each": "act", "retry": 1, "collect": "{{act.text}}"}
+    flow = make(
+        {
+            "start": {"type": "manual", "then": "each"},
+            "each": {**loop, "then": "say"},
+            "act": {**ACT, "then": "told"},
+            "told": {"type": "reply", "text": "{{item}}"},
+            "say": {"type": "reply", "text": "{{each.items}}"},
+        }
+    )
+    flaky = Flaky(b=1)
+    async with open_platform(tools=flaky.tools, workflows=flow) as server:
+        found = await run(server)
+    assert found.status is TurnStatus.DONE
+    assert flaky.asked == ["a", "b", "b", "c"]
+    assert flaky.keys[1] == flaky.keys[2] and len(set(flaky.keys)) == 3
+    assert found.reply == 'a\n\nb\n\nc\n\n["did a", "did b", "did c"]'
+    assert (node(found, "each[1]/act").status, node(found, "each").status) == (NodeStatus.DONE, NodeStatus.DONE)
+
+
+async def test_a_workflow_within_that_is_tried_again_goes_on_where_it_failed() -> None:
+    outer = make(
+        {
+            "start": {"type": "manual", "then": "act"},
+            "act": {"type": "sub_workflow", "workflow": "inner", "retry": 2, "then": "say"},
+            "say": {"type": "reply", "text": "{{act.reply}}"},
+        }
+    )
+    inner = make(
+        {
+            "start": {"type": "manual", "then": "one"},
+            "one": {**ACT, "args": {"q": "a"}, "then": "told"},
+            "told": {"type": "reply", "text": "{{one.text}}", "then": "two"},
+            "two": {**ACT, "args": {"q": "b"}, "retry": 1, "then": "end"},
+            "end": {"type": "stop", "text": "{{two.text}}"},
+        },
+        "inner",
+    )
+    flaky = Flaky(b=3)
+    async with open_platform(tools=flaky.tools, workflows=outer | inner) as server:
+        found = await run(server)
+    assert flaky.asked == ["a", "b", "b", "b", "b"]
+    assert len(set(flaky.keys)) == 2
+    assert found.reply == "did a\n\ndid b"
+
+
+@pytest.mark.parametrize(("tool", "tries"), [("look", 2), ("post", 2), ("write", 1)])
+async def test_only_a_call_that_does_no_harm_twice_is_made_again(tool: str, tries: int) -> None:
+    nodes: dict[str, Any] = {
+        "start": {"type": "manual", "then": "act"},
+        "act": {"type": "call_tool", "tool": tool, "args": {"q": "a"}, "retry": 1},
+    }
+    flaky = Flaky(a=9)
+    async with open_platform(tools=flaky.tools, workflows=make(nodes)) as server:
+        found = await run(server)
+    assert flaky.asked == ["a"] * tries
+    assert len(set(flaky.keys)) == 1
+    assert ("may have acted" in node(found, "act").error) == (tries == 1)
+
+
+async def test_a_workflow_within_that_says_it_failed_is_not_tried_again() -> None:
+    outer = make(
+        {"start": {"type": "manual", "then": "act"}, "act": {"type": "sub_workflow", "workflow": "inner", "retry": 3}}
+    )
+    inner = make(
+        {
+            "start": {"type": "manual", "then": "one"},
+            "one": {**ACT, "args": {"q": "a"}, "then": "end"},
+            "end": {"type": "stop", "result": "failed", "text": "Enough."},
+        },
+        "inner",
+    )
+    flaky = Flaky()
+    async with open_platform(tools=flaky.tools, workflows=outer | inner) as server:
+        found = await run(server)
+    assert "Enough." in found.failure
+    assert flaky.asked == ["a"]
