@@ -71,7 +71,7 @@ def test_a_home_with_a_long_path_goes_without_and_the_log_says_so(
 ) -> None:
     home = tmp_path / ("x" * 120)
     home.mkdir()
-    with caplog.at_level(logging.WARNING), open_terminal_socket(home) as listener:
+    with caplog.at_level(logging.WARNING), open_terminal_socket(home / SOCKET) as listener:
         assert listener is None
     [record] = caplog.records
     assert "too long" in getattr(record, "why", "")

@@ -99,9 +99,13 @@ class Fleet:
     _echoes: set[str] = field(default_factory=set[str])
     """Signals that were sent because another process said so."""
 
+    stop_claiming: Callable[[], None] = lambda: None
+    """Takes up no more turns, since the process is about to end."""
+
     def bind(self, durable: DbosExecution) -> None:
         """Takes up what other processes hand in to `durable`, and tells them what is handed in here."""
         self.nodes.count_runs = durable.count_runs
+        self.stop_claiming = durable.stop_claiming
         durable.on_hand_in = lambda: self.bus.send("run", {})
         self.bus.hear("run", lambda _sender, _body: durable.look())
 

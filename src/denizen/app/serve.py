@@ -325,6 +325,8 @@ async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server], 
 
 async def _leave_turns(denizen: Denizen, grace: _TurnGrace) -> None:
     """Waits for the turns that end in `GRACE_S`, and leaves the others."""
+    if denizen.fleet is not None:
+        denizen.fleet.stop_claiming()
     with anyio.move_on_after(GRACE_S):
         await denizen.turns.wait_for_working()
     await denizen.services.durable.aclose()

@@ -581,6 +581,28 @@ async def test_runs_of_a_dead_process_go_back_to_their_places_in_their_lanes(ope
 
 
 @pytest.mark.xdist_group("postgres")
+async def test_a_process_that_ends_hands_its_runs_back_and_takes_no_more(opened: Open, postgres_url: str) -> None:
+    begun = anyio.Event()
+
+    async def hang(_payload: JsonObject) -> Json:
+        begun.set()
+        await anyio.sleep_forever()
+
+    worker = await opened(hang, database=postgres_url, claims=True)
+    await worker.submit("work", "run-0", {}, lane=RunLane("a"))
+    await begun.wait()
+    worker.stop_claiming()
+    await worker.submit("work", "run-1", {}, lane=RunLane("b"))
+    await worker.aclose()
+    with psycopg.connect(postgres_url) as other:
+        found = other.execute("SELECT status, executor_id FROM denizen_durable.workflow_status").fetchall()
+    assert found == [("ENQUEUED", None)] * 2
+    # Nothing is found dead here: no round of recovery runs.
+    back = await opened(done, database=postgres_url, claims=True, rescue=False)
+    assert [await back.wait(f"run-{number}") for number in range(2)] == ["done", "done"]
+
+
+@pytest.mark.xdist_group("postgres")
 async def test_runs_that_only_wait_leave_room_for_others(opened: Open, postgres_url: str) -> None:
     begun, approved = anyio.Event(), anyio.Event()
 

@@ -82,6 +82,11 @@ class DbosExecution:
         if self._open is not None:
             self._open.recovery.look()
 
+    def stop_claiming(self) -> None:
+        """Takes up nothing more that was handed in, as before the end of the process."""
+        if self._open is not None:
+            self._open.recovery.stop_claiming()
+
     def count_runs(self) -> int:
         """Returns how many runs are under way here."""
         return len(self._runs)

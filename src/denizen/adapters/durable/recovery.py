@@ -70,6 +70,7 @@ class RunRecovery:
         self._context = context
         self._settings = settings
         self._stop = threading.Event()
+        self._claims = settings.claims
         self._thread = threading.Thread(target=self._run, name="denizen-durable-recovery", daemon=True)
         self._woken = threading.Event()
         self._claimed_s: dict[str, float] = {}
@@ -90,6 +91,15 @@ class RunRecovery:
         """Looks now for runs that were handed in."""
         self._woken.set()
 
+    def stop_claiming(self) -> None:
+        """Takes up nothing more that is handed in."""
+        self._claims = False
+
+    def give_back(self) -> None:
+        """Hands in anew what has a lane and did not end here: others need not find out that this process is gone."""
+        if self._settings.claims:
+            self._log.hand_back([self._context.executor])
+
     def _run(self) -> None:
         next_round_s = 0.0
         while not self._stop.is_set():
@@ -99,7 +109,7 @@ class RunRecovery:
                 if time.monotonic() >= next_round_s:
                     next_round_s = time.monotonic() + self._settings.heartbeat_s
                     self._round()
-                if self._settings.claims:
+                if self._claims:
                     wait_s = min(wait_s, self._claim())
             except FAULTS as fault:
                 error = explain(fault)
@@ -122,7 +132,7 @@ class RunRecovery:
 
     def _claim(self) -> float:
         """Takes up what was handed in, while there is room here. Returns how long to wait for the next look, in s."""
-        while not self._stop.is_set():
+        while self._claims and not self._stop.is_set():
             now_s = time.monotonic()
             self._claimed_s = {lane: at_s for lane, at_s in self._claimed_s.items() if now_s - at_s < _SETTLING_S}
             room = min(self._settings.max_claimed - self._context.count_working(), _CLAIM_AT_ONCE)
@@ -276,9 +286,10 @@ class OpenLog:
 
     def _release(self) -> None:
         try:
+            self.recovery.give_back()
             self._lease.release()
         except FAULTS as error:
-            _logger.warning("the lease could not be given back and expires by itself: %s", error)
+            _logger.warning("runs or the lease could not be given back, which expires by itself: %s", error)
 
     def _end(self) -> None:
         self.log.close()
