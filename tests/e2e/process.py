@@ -22,6 +22,7 @@ from tests.e2e.fork_server import get_fork_server
 from tests.timing import HANG_LIMIT_S, PROCESS_LIMIT_S
 
 _RECORD = re.compile(r"\d{4}-\d\d-\d\dT\S+Z \[")
+_WAIT = re.compile(r"\[.*: \d+ s\]")
 
 HEED_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
 
@@ -40,8 +41,10 @@ class ProcessResult:
 
     @property
     def told(self) -> list[str]:
-        """The lines on standard error, those of the log left out: a busy machine may have it say more."""
-        return [line for line in self.err.splitlines() if not _RECORD.match(line)]
+        """The lines on standard error without those of the log, and those that say how long something takes: on a busy
+        machine there are more.
+        """
+        return [line for line in self.err.splitlines() if not (_RECORD.match(line) or _WAIT.fullmatch(line))]
 
 
 class OutputStream:
