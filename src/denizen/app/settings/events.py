@@ -447,8 +447,8 @@ def list_event_fields(patterns: Sequence[str]) -> frozenset[str] | None:
 def _find_missing_fields(
     document: ConfigDocument, path: KeyPath, section: ActionSection, fields: frozenset[str] | None
 ) -> Iterator[ConfigProblem]:
-    """Yields a warning for each place that is not closed, and each field that is empty always. Where the fields are open,
-    only attributes are checked.
+    """Yields a warning for each place that is not closed, and each field that is empty always. Where the fields are
+    open, only attributes are checked.
     """
     templates = {"message": as_written(section.message)}
     if isinstance(section, ListenerSection):
