@@ -240,6 +240,15 @@ def test_a_field_that_the_events_of_a_listener_never_have_is_warned_of(
     assert fix in warning.fix
 
 
+def test_a_place_that_is_not_closed_is_warned_of(home: Home) -> None:
+    settings = home.load(
+        f"{ACCOUNT}listeners: {{a: {{on: discord.message, message: 'Hi {{{{user.name}}'}}}}", TOKEN="t"
+    )
+    [warning] = settings.warnings
+    assert warning.path == ("listeners", "a", "message")
+    assert warning.message == "`{{user.name}`: this place is not closed, so it is shown as it is."
+
+
 def test_fields_that_are_there_or_may_be_are_not_warned_of(home: Home) -> None:
     listeners = """listeners:
   a: {on: "discord.*", message: "{{message.text}} {{user.roles.0}} {{role.name}} {{user}} {{@subject}}"}

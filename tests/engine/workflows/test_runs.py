@@ -9,11 +9,12 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent
-from denizen.domain.approval import ApprovalChoice
+from denizen.domain.approval import ApprovalChoice, AskerReach
 from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.question import QuestionStatus
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
@@ -473,6 +474,24 @@ async def test_foreign_text_is_no_markup_whichever_nodes_it_went_through() -> No
         assert await server.said() == [f"{rows} \\# @\u200beveryone `{ana}` ~{ana}~"]
     assert tools.calls[0].args == {"q": "**club**"}
     assert type(tools.calls[0].args["q"]) is str
+
+
+async def test_what_an_owner_gives_a_run_has_markup_and_what_a_member_gives_has_none() -> None:
+    world = World()
+    flow = make(
+        {
+            "start": {"type": "on_command", "admin_only": False, "then": "act"},
+            "act": {"type": "send_message", "channel": world.general.id, "text": "**Poll:** {{input.text}}"},
+        }
+    )
+    member = Principal(PrincipalKind.LOCAL, "ana", "Ana", frozenset({RoleName.MEMBER}))
+    async with open_platform(world, workflows=flow) as server:
+        for by in (OPERATOR, member):
+            order = RunOrder(key=fresh("run"), by=by, reach=AskerReach.WAITS)
+            turn = await open_workflows(server).start("flow", {"text": "*Chess*?"}, order)
+            done = await finish(server, turn.id)
+            assert done.status is TurnStatus.DONE, done.failure
+        assert await server.said() == ["**Poll:** *Chess*?", r"**Poll:** \*Chess\*?"]
 
 
 async def test_a_models_answer_to_the_author_alone_keeps_its_markup() -> None:

@@ -103,6 +103,13 @@ async def test_a_search_is_bounded(text: str, pattern: str, code: str) -> None:
     assert refused.value.code == code
 
 
+async def test_an_expression_that_backtracks_without_end_fails_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("denizen.engine.workflows.patterns.TIMEOUT_S", 0.01)
+    with pytest.raises(LimitExceeded) as refused:
+        await find_groups("(a|aa)+$", "a" * 5000 + "b")
+    assert refused.value.code == "pattern_slow"
+
+
 async def test_a_workflow_within_another_has_the_inputs_that_it_says_itself() -> None:
     inner = make(
         {

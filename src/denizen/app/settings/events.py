@@ -60,6 +60,7 @@ from denizen.domain.record import record
 from denizen.domain.workflow import Workflow
 from denizen.domain.workflow_compute import list_items
 from denizen.domain.workflow_triggers import CALL_TRIGGER, read_tool_call
+from denizen.domain.workflow_values import find_broken_place
 from denizen.ports.events import EventSettings
 from denizen.ports.webhooks import WebhookRoute
 
@@ -487,11 +488,18 @@ def list_event_fields(patterns: Sequence[str]) -> frozenset[str] | None:
 def _find_missing_fields(
     document: ConfigDocument, path: KeyPath, section: ActionSection, fields: frozenset[str] | None
 ) -> Iterator[ConfigProblem]:
-    """Yields a warning for each field that is empty always. Where the fields are open, only attributes are checked."""
-    named = [((*path, "message"), f"{{{{{each}}}}}", each) for each in list_places(as_written(section.message))]
+    """Yields a warning for each place that is not closed, and each field that is empty always. Where the fields are
+    open, only attributes are checked.
+    """
+    templates = {"message": as_written(section.message)}
     if isinstance(section, ListenerSection):
-        key: KeyPath = (*path, "cool_down_key")
-        named += [(key, f"{{{{{each}}}}}", each) for each in list_places(as_written(section.cool_down_key))]
+        templates["cool_down_key"] = as_written(section.cool_down_key)
+    named: list[tuple[KeyPath, str, str]] = []
+    for key, template in templates.items():
+        named += [((*path, key), f"{{{{{each}}}}}", each) for each in list_places(template)]
+        if broken := find_broken_place(template):
+            fix = "Write `{{user.name}}`: two braces on each side, and a path without spaces."
+            yield document.problem((*path, key), f"`{broken}`: this place is not closed, so it is shown as it is.", fix)
     named += [((*path, "filter", each), each, each) for each in section.filter]
     known = [*(fields or ()), *(f"@{each}" for each in ATTRIBUTES)]
     for at, shown, each in named:
