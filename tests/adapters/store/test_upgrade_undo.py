@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from denizen.adapters.store import open_dialect, open_store
@@ -48,6 +47,11 @@ def look(dialect: SqlDialect) -> list[tuple[str, int, int]]:
     return [(each.table, each.written, each.gone) for each in list_changes(dialect, lambda _done, _all: None)]
 
 
+def read_words(dialect: SqlDialect) -> object:
+    with dialect.engine.connect() as connection:
+        return connection.exec_driver_sql("SELECT words FROM messages").scalar_one()
+
+
 def invoke(home: Path, url: str, *args: str) -> Result:
     (home / "denizen.yaml").write_text(f"store: {{url: '{url}'}}\nagents: {{helper: {{}}}}\n")
     return CliRunner().invoke(command, args, obj=home)
@@ -79,12 +83,10 @@ async def test_it_says_what_was_written_since_and_goes_back_only_when_that_may_b
     assert isinstance(refused, Conflict)
     assert refused.code == "upgrade_written"
     assert "2 in messages" in refused.why
-    with upgraded.engine.connect() as connection:
-        assert connection.exec_driver_sql("SELECT words FROM messages").scalar_one() == "another"
+    assert read_words(upgraded) == "another"
 
     assert invoke(tmp_path, url, "undo", "--yes", "--lose-changes").exit_code == 0
-    with open_dialect(url).engine.connect() as connection:
-        assert connection.exec_driver_sql("SELECT words FROM messages").scalar_one() == "needle"
+    assert read_words(open_dialect(url)) == "needle"
 
 
 @pytest.mark.proves("P8")
@@ -122,5 +124,26 @@ async def test_without_a_copy_there_is_no_way_back(upgraded: SqlDialect, url: st
 async def test_cleaning_up_leaves_the_tables_in_use(upgraded: SqlDialect, url: str, tmp_path: Path) -> None:
     undo_upgrade(upgraded)
     assert invoke(tmp_path, url, "cleanup", "--yes").exit_code == 0
-    with open_dialect(url).engine.connect() as connection:
-        assert connection.execute(sa.text("SELECT words FROM messages")).scalar_one() == "needle"
+    assert read_words(open_dialect(url)) == "needle"
+
+
+@pytest.mark.proves("P8")
+async def test_rows_of_a_table_that_the_upgrade_has_made_count_as_written(upgraded: SqlDialect) -> None:
+    write(upgraded, "CREATE TABLE later (name TEXT)")
+    assert look(upgraded) == []
+    write(upgraded, "INSERT INTO later VALUES ('a')")
+    assert look(upgraded) == [("later", 1, 0)]
+
+
+@pytest.mark.proves("P8")
+async def test_a_second_undo_keeps_what_the_first_has_kept(tmp_path: Path, history: MigrationHistory) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    await fill_store(url)
+    for number in range(2):
+        dialect = open_dialect(url)
+        migrate(dialect, history)
+        write(dialect, f"UPDATE messages SET words = 'of {number}'")
+        undo_upgrade(dialect)
+    kept = [open_dialect(f"sqlite:///{tmp_path}/store.db.undone-9999{more}") for more in ("", "-2")]
+    assert [read_words(each) for each in kept] == ["of 0", "of 1"]
+    assert read_words(open_dialect(url)) == "needle"

@@ -86,7 +86,7 @@ def test_a_secret_is_in_no_text_that_is_made_of_the_settings(value: str):
         (Path(folder) / "denizen.yaml").write_text(text, encoding="utf-8")
         found = load_settings(Path(folder), {"SECRET": secret, "PERSONA": "a.md"})
     assert found.agents[found.default_agent].instructions.persona == (("${PERSONA:-a.md}", "text"),)
-    written = digest_input(found.document.tree, found.agents, found.folders, WorkflowFiles(found.workflows, {}))
+    written = digest_input(found.document.tree, found.agents, found.folders, WorkflowFiles(found.workflows, {}, {}))
     platforms = repr((found.discord_accounts, found.discord_endpoints, found.archive, found.commands))
     texts = (repr(found), str(found), repr(found.config), repr(found.agents), platforms, render_settings(found))
     for shown in (*texts, written, found.digest):

@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -102,22 +103,21 @@ class _SqliteUndo:
                 database.execute("BEGIN")
                 now, before = _describe_sqlite(database, "main"), _describe_sqlite(database, "before")
 
-                def count(query: str) -> int:
+                def ask(query: str) -> int:
                     return int(database.execute(query).fetchone()[0])
 
-                return _compare(now, before, ("main", "before"), count, report)
+                return _compare(now, before, ("main", "before"), ask, report)
         except sqlite3.Error as error:
             raise explain(error, self._path) or error from error
 
     def undo(self) -> str:
         copy = _check_there(self.find_copy())
-        kept, undone = Path(copy.place), self._sibling(f"undone-{copy.upgraded_to}")
+        kept, undone = Path(copy.place), self._choose_undone(copy)
         try:
             with closing(self._connect()) as database:
                 # Only whoever is alone can leave WAL mode, and nobody can come in while the transaction is open.
                 database.execute("PRAGMA journal_mode=DELETE")
                 database.execute("BEGIN EXCLUSIVE")
-                undone.unlink(missing_ok=True)
                 os.link(self._path, undone)
                 kept.replace(self._path)  # at every moment there is a whole database under that name
         except sqlite3.OperationalError as error:
@@ -132,6 +132,12 @@ class _SqliteUndo:
                 fix=f"Check that this user may write to {self._path.parent}.",
             ) from error
         return str(undone)
+
+    def _choose_undone(self, copy: UpgradeCopy) -> Path:
+        """Returns a free name: what an earlier undo has kept stays."""
+        first = f"undone-{copy.upgraded_to}"
+        names = (self._sibling(first if number == 1 else f"{first}-{number}") for number in count(1))
+        return next(each for each in names if not each.exists())
 
     def remove_copies(self) -> Sequence[str]:
         name = glob.escape(self._path.name)
@@ -181,10 +187,10 @@ class _PostgresUndo:
             current = _current_schema(connection)
             now, before = (_describe_postgres(connection, schema) for schema in (current, copy.place))
 
-            def count(query: str) -> int:
+            def ask(query: str) -> int:
                 return int(connection.exec_driver_sql(query).scalar_one())
 
-            return _compare(now, before, (current, copy.place), count, report)
+            return _compare(now, before, (current, copy.place), ask, report)
 
     def undo(self) -> str:
         with self._engine.connect() as connection:
@@ -252,20 +258,21 @@ def _compare(
     now: dict[str, list[str]],
     before: dict[str, list[str]],
     schemas: tuple[str, str],
-    count: Callable[[str], int],
+    ask: Callable[[str], int],
     report: Callable[[int, int], None],
 ) -> Sequence[TableChange]:
-    """A table that one of them has not is of the upgrade, and holds nothing that the other could."""
+    """Rows of a table that the upgrade has made are written since: it makes empty ones."""
     changes: list[TableChange] = []
-    tables = sorted({*now} & {*before} - {REVISION_TABLE})
+    tables = sorted({*now} - {REVISION_TABLE})
     for done, table in enumerate(tables):
         report(done, len(tables))
-        names = ", ".join(f'CAST("{each}" AS TEXT)' for each in before[table] if each in now[table])
-        new, old = (f'SELECT {names} FROM "{schema}"."{table}"' for schema in schemas)  # noqa: S608 - names of tables
+        names = ", ".join(f'CAST("{each}" AS TEXT)' for each in before.get(table, ()) if each in now[table])
+        new, old = (f'SELECT {names or "1"} FROM "{schema}"."{table}"' for schema in schemas)  # noqa: S608 - names of tables
+        written, gone = (f"{new} EXCEPT {old}", f"{old} EXCEPT {new}") if names else (new, "SELECT 1 WHERE 1 = 0")
         change = TableChange(
             table=table,
-            written=count(f"SELECT count(*) FROM ({new} EXCEPT {old}) AS rows"),  # noqa: S608
-            gone=count(f"SELECT count(*) FROM ({old} EXCEPT {new}) AS rows"),  # noqa: S608
+            written=ask(f"SELECT count(*) FROM ({written}) AS rows"),  # noqa: S608
+            gone=ask(f"SELECT count(*) FROM ({gone}) AS rows"),  # noqa: S608
         )
         if change.written or change.gone:
             changes.append(change)
