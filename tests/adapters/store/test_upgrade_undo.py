@@ -147,3 +147,24 @@ async def test_a_second_undo_keeps_what_the_first_has_kept(tmp_path: Path, histo
     kept = [open_dialect(f"sqlite:///{tmp_path}/store.db.undone-9999{more}") for more in ("", "-2")]
     assert [read_words(each) for each in kept] == ["of 0", "of 1"]
     assert read_words(open_dialect(url)) == "needle"
+
+
+@pytest.mark.proves("P8")
+@pytest.mark.xdist_group("postgres")
+async def test_on_postgres_newer_tables_that_were_kept_outlast_the_next_upgrades(
+    postgres_url: str, history: MigrationHistory
+) -> None:
+    await fill_store(postgres_url)
+    for number in range(4):
+        dialect = open_dialect(postgres_url)
+        migrate(dialect, history)
+        write(dialect, f"UPDATE messages SET words = 'of {number}'")
+        undo_upgrade(dialect)
+    dialect = open_dialect(postgres_url)
+    assert read_words(dialect) == "needle"
+    with dialect.engine.connect() as connection:
+        holders = connection.exec_driver_sql("SELECT schemaname FROM pg_tables WHERE tablename = 'messages'").scalars()
+        found = {connection.exec_driver_sql(f'SELECT words FROM "{each}".messages').scalar_one() for each in holders}
+    assert found == {"needle", *(f"of {number}" for number in range(4))}
+    assert len(remove_copies(dialect)) == 3  # `public` may have more than ours
+    assert read_words(dialect) == "needle"

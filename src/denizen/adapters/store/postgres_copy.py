@@ -6,11 +6,13 @@ The copy is made by the migrations themselves, so that it has every name that th
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import REVISION_TABLE
 
+_SCHEMAS = sa.text("SELECT nspname FROM pg_namespace")
 _FILLED = sa.text(
     """
     SELECT table_name, column_name FROM information_schema.columns
@@ -26,6 +28,13 @@ _NUMBERED = sa.text(
 )
 
 
+def find_copy_revision(connection: sa.Connection, schema: str) -> str | None:
+    """Returns the revision of the tables in a schema; None where there are none."""
+    if connection.scalar(sa.select(sa.func.to_regclass(f'"{schema}".{REVISION_TABLE}'))) is None:
+        return None
+    return str(connection.exec_driver_sql(f'SELECT version_num FROM "{schema}".{REVISION_TABLE}').scalar_one())  # noqa: S608
+
+
 def choose_copy_name(connection: sa.Connection, head: str) -> str:
     """Returns the name of the schema for what was there before the upgrade to `head`. It is another than the one in
     use, which may be such a copy itself.
@@ -36,9 +45,14 @@ def choose_copy_name(connection: sa.Connection, head: str) -> str:
 
 def copy_tables(connection: sa.Connection, copy: str, create: Callable[[], None]) -> None:
     """Copies the tables of the current schema as they are at one moment. `create` makes empty ones where it is told
-    to; a copy that is there already is replaced.
+    to. A copy that is there already is replaced; newer tables there, which an undone upgrade has left, change their
+    name.
     """
     source = str(connection.scalar(sa.select(sa.func.current_schema())))
+    if find_copy_revision(connection, copy) not in {None, find_copy_revision(connection, source)}:
+        taken = set(connection.execute(_SCHEMAS).scalars())
+        free = next(name for number in count(1) if (name := f"undone_{number}") not in taken)
+        connection.exec_driver_sql(f'ALTER SCHEMA "{copy}" RENAME TO {free}')
     connection.exec_driver_sql(f'DROP SCHEMA IF EXISTS "{copy}" CASCADE')
     connection.exec_driver_sql(f'CREATE SCHEMA "{copy}"')
     enter_copy(connection, copy)

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import REVISION_TABLE, SqlDialect
 from denizen.adapters.store.postgres import PostgresDialect, lift_deadlines
-from denizen.adapters.store.postgres_copy import choose_copy_name
+from denizen.adapters.store.postgres_copy import choose_copy_name, find_copy_revision
 from denizen.adapters.store.snapshot import list_tables
 from denizen.adapters.store.sqlite import SqliteDialect, explain
 from denizen.domain.errors import Conflict, NeedsAttention, NotFound
@@ -220,9 +220,9 @@ class _PostgresUndo:
         if stored is None:
             return None
         name = choose_copy_name(connection, stored)
-        if connection.scalar(sa.select(sa.func.to_regclass(f"{name}.{REVISION_TABLE}"))) is None:
+        revision = find_copy_revision(connection, name)
+        if revision in {None, stored}:  # what an undone upgrade has left is no copy to go back to
             return None
-        revision = connection.exec_driver_sql(f'SELECT version_num FROM "{name}".{REVISION_TABLE}').scalar_one()  # noqa: S608
         return UpgradeCopy(place=name, revision=str(revision), upgraded_to=stored)
 
 
@@ -232,8 +232,9 @@ _OTHERS = sa.text(
     " AND usename = current_user AND application_name LIKE 'denizen%'"
 )
 _COPIES = sa.text(
-    "SELECT nspname FROM pg_namespace WHERE nspname ~ '^before_[0-9]+(_again)?$' AND nspname <> current_schema()"
-    " AND nspowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) ORDER BY nspname"
+    "SELECT nspname FROM pg_namespace WHERE nspname ~ '^(before|undone)_[0-9]+(_again)?$'"
+    " AND nspname <> current_schema() AND nspowner = (SELECT oid FROM pg_roles WHERE rolname = current_user)"
+    " ORDER BY nspname"
 )
 _COLUMNS = sa.text(
     """
