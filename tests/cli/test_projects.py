@@ -92,3 +92,43 @@ def test_a_file_that_is_no_text_in_utf8_is_refused_with_its_name_and_leaves_the_
     assert "fix: Save it as UTF-8" in refused.err
     assert "Traceback" not in refused.err
     assert home.do("projects", "show", "Trip", "plan").out == "Café\n"
+
+
+def test_a_project_goes_into_a_file_and_comes_back_whole_or_not_at_all(tmp_path: Path) -> None:
+    home, file, plan = Home(tmp_path / "home"), tmp_path / "trip.json", tmp_path / "plan.md"
+    home.configure("http://127.0.0.1:9/v1")
+    plan.write_text("# One", encoding="utf-8")
+
+    def do(*args: str) -> str:
+        done = home.do(*args)
+        assert done.code == 0, done.err
+        return done.out
+
+    do("projects", "add", "Trip", "--due", "2026-12-24")
+    do("projects", "write", "Trip", str(plan))
+    first = do("tasks", "add", "Buy tea", "--project", "Trip", "--tag", "shop", "--status", "archived").split()[0]
+    do("tasks", "comment", first, "Out of it.")
+    do("tasks", "add", "Sail", "--project", "Trip", "--assignee", "Ada")
+    do("projects", "export", "Trip", "--to", str(file))
+    exported = json.loads(file.read_text(encoding="utf-8"))
+    assert [(each["title"], each["status"]) for each in exported["tasks"]] == [
+        ("Buy tea", "archived"),
+        ("Sail", "backlog"),
+    ]
+    assert home.do("projects", "export", "Trip", "--to", str(file)).code == 2
+    assert home.do("projects", "import", str(file)).code == 2, "the name is taken"
+
+    assert "2 tasks, 1 documents" in do("projects", "import", str(file), "--name", "Second")
+    again = json.loads(do("projects", "export", "Second"))
+    [comment] = again["tasks"][0].pop("comments")
+    assert comment["text"].endswith("\n\nOut of it.")
+    exported["tasks"][0].pop("comments")
+    assert again == {**exported, "name": "Second"}
+
+    exported["tasks"][1]["due_on"] = "some day"
+    file.write_text(json.dumps(exported), encoding="utf-8")
+    assert home.do("projects", "import", str(file), "--name", "Third").code == 2
+    assert "Third" not in do("projects", "list")
+    file.write_text('{"name": 1}', encoding="utf-8")
+    refused = home.do("projects", "import", str(file))
+    assert (refused.code, "name: Input should be a valid string" in refused.err) == (2, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from functools import wraps
@@ -166,6 +167,54 @@ async def write(board: ProjectBoard, project: str, file: Path, name: str) -> Non
     except NotFound:
         document = await board.create_document(name, text, found.id)
     echo(f"Wrote {document.name} ({document.id}).")
+
+
+@command.command()
+@click.argument("project")
+@click.option("--to", "file", type=click.Path(dir_okay=False, path_type=Path), help="The file.  [default: show it]")
+@with_board
+async def export(board: ProjectBoard, project: str, file: Path | None) -> None:
+    """Write a PROJECT with its tasks, comments and documents as JSON."""
+    from denizen.domain.errors import Conflict
+    from denizen.engine.projects.transfer import export_project
+
+    text = json.dumps((await export_project(board, project)).to_json(), ensure_ascii=False, indent=2)
+    if file is None:
+        echo(text)
+        return
+    try:
+        async with await anyio.open_file(file, "x", encoding="utf-8") as stream:
+            await stream.write(f"{text}\n")
+    except FileExistsError:
+        raise Conflict(f"{file} is there already.", code="export_exists", fix="Give another name.") from None
+    echo(f"Wrote {file}.")
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--name", default="", help="Another name for it.  [default: that in the file]")
+@click.option("--everybody", is_flag=True, help="For everybody, not only for owners and admins. This stays so.")
+@with_board
+async def import_(board: ProjectBoard, file: Path, name: str, *, everybody: bool) -> None:
+    """Make the project in FILE, which `export` has written, with all that is in it. It comes whole or not at all."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from denizen.domain.errors import InvalidInput
+    from denizen.engine.projects.transfer import ExportedProject, import_project
+
+    try:
+        exported = TypeAdapter(ExportedProject).validate_json(await anyio.Path(file).read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidInput(
+            f"{file} is no project that was exported.",
+            code="import_format",
+            why=f"{where}: {first['msg']}" if where else first["msg"],
+            fix="`denizen projects export PROJECT --to FILE` writes such a file.",
+        ) from None
+    project = await import_project(board, exported, name=name, for_everybody=everybody)
+    echo(f"{_format(project)}\n{len(exported.tasks)} tasks, {len(exported.documents)} documents")
 
 
 def _format(project: Project) -> str:
