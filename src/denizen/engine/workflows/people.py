@@ -19,6 +19,7 @@ from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.question import QuestionStatus
+from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
 from denizen.domain.workflow_values import show
@@ -63,6 +64,8 @@ class WaitingNodes:
                 case _:
                     return await self.ask_owner(scope, settings, until)
         except DenizenError as error:
+            if error.code == STORE_MOVED:  # it is waited for again where the store is
+                raise
             return {"fault": error.message, "code": error.code, "fix": error.fix}
 
     async def wait_until(self, scope: CallScope, until: datetime) -> None:
@@ -121,19 +124,22 @@ class WaitingNodes:
         """Waits side by side until the first of them has ended. Returns its name and its result; the others can be
         waited for again.
         """
-        won: list[JsonObject] = []
+        ended: list[JsonObject | DenizenError] = []
 
         async def run(name: str, wait: Callable[[], Awaitable[Json]]) -> None:
-            row = await wait()
-            if not won:
-                won.append({"path": name, "row": row})
-                group.cancel_scope.cancel()
+            try:
+                ended.append({"path": name, "row": await wait()})
+            except DenizenError as error:  # out of the group it would come in a group of errors
+                ended.append(error)
+            group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
             for name, wait in waits.items():
                 group.start_soon(run, name, wait)
         async with self._calling(scope):  # the run has its place in the queue again
-            return won[0]
+            if isinstance(ended[0], DenizenError):
+                raise ended[0]
+            return ended[0]
 
     @asynccontextmanager
     async def _calling(self, scope: CallScope) -> AsyncGenerator[None]:
