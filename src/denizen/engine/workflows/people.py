@@ -7,7 +7,7 @@ taken up again finds it there, and waits for the rest of the time only. Meanwhil
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -53,11 +53,13 @@ class WaitingNodes:
         self._sleep = sleep
 
     async def wait(self, kind: str, scope: CallScope, settings: JsonObject, until: datetime) -> JsonObject:
-        """Waits for what a node of this type waits for, and returns its outputs; for a fault `fault`, `code`, `fix`."""
+        """Waits in a race for what a node of this type waits for, and returns its outputs; for a fault `fault`, `code`,
+        `fix`.
+        """
         try:
             match kind:
                 case "wait":
-                    await self.wait_until(scope, until)
+                    await self._sleep_until(scope, until)
                     return {}
                 case "approval":
                     return await self.ask_approval(scope, settings)
@@ -68,7 +70,12 @@ class WaitingNodes:
                 raise
             return {"fault": error.message, "code": error.code, "fix": error.fix}
 
-    async def wait_until(self, scope: CallScope, until: datetime) -> None:
+    async def pause(self, scope: CallScope, until: datetime) -> None:
+        """Waits for a time."""
+        async with self._calling(scope):
+            await self._sleep_until(scope, until)
+
+    async def _sleep_until(self, scope: CallScope, until: datetime) -> None:
         async with self._away(scope):
             while (left_s := (until - self._services.clock.now()).total_seconds()) > 0:
                 await self._sleep(min(left_s, LONGEST_SLEEP_S))
@@ -83,8 +90,7 @@ class WaitingNodes:
         )
         verdict = Verdict(Decision.ASK, Tier.LIMITED, question, "workflow", rule=rule)
         call = ToolCall(CallId(scope.options.idempotency_key), _APPROVAL.name, {"question": question})
-        async with self._calling(scope):
-            found = await self._services.approvals.ask(PendingCall(_APPROVAL, call, scope, verdict))
+        found = await self._services.approvals.ask(PendingCall(_APPROVAL, call, scope, verdict))
         match found:
             case None:
                 raise NotAllowed(
@@ -133,13 +139,15 @@ class WaitingNodes:
                 ended.append(error)
             group.cancel_scope.cancel()
 
-        async with anyio.create_task_group() as group:
-            for name, wait in waits.items():
-                group.start_soon(run, name, wait)
-        async with self._calling(scope):  # the run has its place in the queue again
-            if isinstance(ended[0], DenizenError):
-                raise ended[0]
-            return ended[0]
+        async with AsyncExitStack() as calls:
+            for _ in waits:  # all of them stay calls until the last is over: else the first would leave the queue again
+                await calls.enter_async_context(self._calling(scope))
+            async with anyio.create_task_group() as group:
+                for name, wait in waits.items():
+                    group.start_soon(run, name, wait)
+        if isinstance(ended[0], DenizenError):
+            raise ended[0]
+        return ended[0]
 
     @asynccontextmanager
     async def _calling(self, scope: CallScope) -> AsyncGenerator[None]:
@@ -152,12 +160,12 @@ class WaitingNodes:
 
     @asynccontextmanager
     async def _away(self, scope: CallScope) -> AsyncGenerator[None]:
-        """The run waits until the block ends."""
+        """A call of the run waits until the block ends."""
         pause = self._services.approvals.pauses.find(scope.turn_id)
         if pause is None:
             yield
         else:
-            async with pause.calling(), pause.away():
+            async with pause.away():
                 yield
 
 

@@ -444,7 +444,7 @@ class _Run:
         until = deadline(await self._tell_time(path), seconds)
 
         async def act() -> Json:
-            await self._waiting.wait_until(self._context.scope, until)
+            await self._waiting.pause(self._context.scope, until)
             return None
 
         await self._services.durable.step(f"pause:{path}", act)
