@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import anyio
 import pytest
 
 from denizen.domain.approval import Approval, ApprovalChoice, ApprovalStatus
 from denizen.domain.question import QuestionStatus, describe_question
 from denizen.domain.turn import TurnStatus
+from denizen.engine.intake.turn_queue import TurnQueues
+from denizen.engine.workflows.people import WaitingNodes
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.platform_fixture import PlatformFixture, World, open_platform
 from tests.engine.workflows.workflow_fixture import OPERATOR, finish, make, paths, run, start
-from tests.timing import poll
+from tests.skill_fixture import scope
+from tests.timing import HANG_LIMIT_S, controlled_clock, poll
 
 pytestmark = pytest.mark.anyio
 
@@ -126,3 +131,48 @@ async def test_what_a_run_that_has_ended_still_asks_is_no_longer_needed() -> Non
         [closed] = await inbox.list_questions()
         assert (closed.id, closed.status) == (question.id, QuestionStatus.LOST)
         assert describe_question(closed)[-1] == "  no longer needed"
+
+
+async def test_a_run_whose_first_wait_has_ended_is_next_in_its_queue_and_its_time_stands_still_till_then() -> None:
+    is_over, proceed, order = anyio.Event(), anyio.Event(), list[str]()
+    queues, call = TurnQueues(), scope()
+    async with open_platform(connect=False) as server:
+        services, clock = server.shared_services.services, server.world.clock
+        soon, late = (clock.now() + timedelta(seconds=seconds) for seconds in (1, 60))
+
+        async def sleep(seconds: float) -> None:
+            if seconds > 1:
+                await anyio.sleep_forever()
+            await is_over.wait()
+            clock.advance(seconds)
+
+        waiting = WaitingNodes(services, sleep)
+        waits = {
+            "soon": partial(waiting.wait, "wait", call, {}, soon),
+            "late": partial(waiting.wait, "wait", call, {}, late),
+        }
+
+        async def race() -> None:
+            async with queues.turn("talk") as slot:
+                with services.approvals.pauses.open(call.turn_id, slot) as pause:
+                    with anyio.fail_after(HANG_LIMIT_S) as limit, pause.limited(limit):
+                        won = await waiting.race(call, waits)
+                    assert won == {"path": "soon", "row": {}} and slot.is_held
+                    order.append("run")
+
+        async def take_turn(name: str) -> None:
+            async with queues.turn("talk"):
+                order.append(name)
+                await proceed.wait()
+
+        with controlled_clock() as loop_clock:
+            async with anyio.create_task_group() as group:
+                for take in (race, partial(take_turn, "first"), partial(take_turn, "second")):
+                    group.start_soon(take)
+                    await anyio.wait_all_tasks_blocked()
+                is_over.set()
+                await anyio.wait_all_tasks_blocked()
+                loop_clock.advance(2 * HANG_LIMIT_S)
+                await anyio.wait_all_tasks_blocked()
+                proceed.set()
+    assert order == ["first", "run", "second"]

@@ -7,7 +7,7 @@ taken up again finds it there, and waits for the rest of the time only. Meanwhil
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -19,6 +19,7 @@ from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.question import QuestionStatus
+from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
 from denizen.domain.workflow_values import show
@@ -52,20 +53,29 @@ class WaitingNodes:
         self._sleep = sleep
 
     async def wait(self, kind: str, scope: CallScope, settings: JsonObject, until: datetime) -> JsonObject:
-        """Waits for what a node of this type waits for, and returns its outputs; for a fault `fault`, `code`, `fix`."""
+        """Waits in a race for what a node of this type waits for, and returns its outputs; for a fault `fault`, `code`,
+        `fix`.
+        """
         try:
             match kind:
                 case "wait":
-                    await self.wait_until(scope, until)
+                    await self._sleep_until(scope, until)
                     return {}
                 case "approval":
                     return await self.ask_approval(scope, settings)
                 case _:
                     return await self.ask_owner(scope, settings, until)
         except DenizenError as error:
+            if error.code == STORE_MOVED:  # it is waited for again where the store is
+                raise
             return {"fault": error.message, "code": error.code, "fix": error.fix}
 
-    async def wait_until(self, scope: CallScope, until: datetime) -> None:
+    async def pause(self, scope: CallScope, until: datetime) -> None:
+        """Waits for a time."""
+        async with self._calling(scope):
+            await self._sleep_until(scope, until)
+
+    async def _sleep_until(self, scope: CallScope, until: datetime) -> None:
         async with self._away(scope):
             while (left_s := (until - self._services.clock.now()).total_seconds()) > 0:
                 await self._sleep(min(left_s, LONGEST_SLEEP_S))
@@ -80,8 +90,7 @@ class WaitingNodes:
         )
         verdict = Verdict(Decision.ASK, Tier.LIMITED, question, "workflow", rule=rule)
         call = ToolCall(CallId(scope.options.idempotency_key), _APPROVAL.name, {"question": question})
-        async with self._calling(scope):
-            found = await self._services.approvals.ask(PendingCall(_APPROVAL, call, scope, verdict))
+        found = await self._services.approvals.ask(PendingCall(_APPROVAL, call, scope, verdict))
         match found:
             case None:
                 raise NotAllowed(
@@ -121,19 +130,24 @@ class WaitingNodes:
         """Waits side by side until the first of them has ended. Returns its name and its result; the others can be
         waited for again.
         """
-        won: list[JsonObject] = []
+        ended: list[JsonObject | DenizenError] = []
 
         async def run(name: str, wait: Callable[[], Awaitable[Json]]) -> None:
-            row = await wait()
-            if not won:
-                won.append({"path": name, "row": row})
-                group.cancel_scope.cancel()
+            try:
+                ended.append({"path": name, "row": await wait()})
+            except DenizenError as error:  # out of the group it would come in a group of errors
+                ended.append(error)
+            group.cancel_scope.cancel()
 
-        async with anyio.create_task_group() as group:
-            for name, wait in waits.items():
-                group.start_soon(run, name, wait)
-        async with self._calling(scope):  # the run has its place in the queue again
-            return won[0]
+        async with AsyncExitStack() as calls:
+            for _ in waits:  # all of them stay calls until the last is over: else the first would leave the queue again
+                await calls.enter_async_context(self._calling(scope))
+            async with anyio.create_task_group() as group:
+                for name, wait in waits.items():
+                    group.start_soon(run, name, wait)
+        if isinstance(ended[0], DenizenError):
+            raise ended[0]
+        return ended[0]
 
     @asynccontextmanager
     async def _calling(self, scope: CallScope) -> AsyncGenerator[None]:
@@ -146,12 +160,12 @@ class WaitingNodes:
 
     @asynccontextmanager
     async def _away(self, scope: CallScope) -> AsyncGenerator[None]:
-        """The run waits until the block ends."""
+        """A call of the run waits until the block ends."""
         pause = self._services.approvals.pauses.find(scope.turn_id)
         if pause is None:
             yield
         else:
-            async with pause.calling(), pause.away():
+            async with pause.away():
                 yield
 
 

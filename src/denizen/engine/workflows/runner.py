@@ -28,6 +28,7 @@ from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
 from denizen.domain.speaker_choice import SILENCE
+from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.tool import Origin
 from denizen.domain.workflow import MAX_DEPTH, MAX_STEPS, GraphWalk, Workflow, WorkflowNode
 from denizen.domain.workflow_compute import (
@@ -443,7 +444,7 @@ class _Run:
         until = deadline(await self._tell_time(path), seconds)
 
         async def act() -> Json:
-            await self._waiting.wait_until(self._context.scope, until)
+            await self._waiting.pause(self._context.scope, until)
             return None
 
         await self._services.durable.step(f"pause:{path}", act)
@@ -462,7 +463,8 @@ class _Run:
         try:
             return await self._run_node(level, work, attempt)
         except DenizenError as error:
-            if error.code == "run_changed":  # the record is of other nodes: no way leads on from here
+            # Either the record is of other nodes, or the run goes on where the store is: no way leads on from here.
+            if error.code in {"run_changed", STORE_MOVED}:
                 raise
             return error
 

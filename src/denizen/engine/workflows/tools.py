@@ -15,7 +15,7 @@ from denizen.domain.authored_text import forget_author
 from denizen.domain.clock import Clock
 from denizen.domain.cloud_event import EMITTED, EVENT_NAME, MAX_DEPTH, CloudEvent, check_nesting
 from denizen.domain.comparison import find_number
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed
+from denizen.domain.errors import InvalidInput, LimitExceeded, NotAllowed
 from denizen.domain.ids import derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import PrincipalKind
@@ -145,12 +145,9 @@ class WorkflowTools:
         return _SPECS
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        try:
-            if call.tool == EMIT:
-                return await self._emit(call, scope)
-            return await self._post(call, scope)
-        except DenizenError as error:
-            return ToolResult(error.explain(), is_error=True)
+        if call.tool == EMIT:
+            return await self._emit(call, scope)
+        return await self._post(call, scope)
 
     async def aclose(self) -> None:
         """Nothing is open."""
