@@ -603,6 +603,32 @@ async def test_a_process_that_ends_hands_its_runs_back_and_takes_no_more(opened:
 
 
 @pytest.mark.xdist_group("postgres")
+async def test_a_process_that_is_alone_ends_what_a_fleet_has_left(opened: Open, postgres_url: str) -> None:
+    begun, ended = anyio.Event(), list[Json]()
+
+    async def hang(_payload: JsonObject) -> Json:
+        begun.set()
+        await anyio.sleep_forever()
+
+    async def work(payload: JsonObject) -> Json:
+        ended.append(payload["n"])
+        return payload["n"]
+
+    worker = await opened(hang, database=postgres_url, claims=True)
+    for number, lane in enumerate("aab"):
+        await worker.submit("work", f"run-{number}", {"n": number}, lane=RunLane(lane))
+    await begun.wait()
+    await worker.aclose()
+    command = await opened(work, database=postgres_url, rescue=False)
+    assert len(await command.pending()) == 3
+    await command.aclose()
+    alone = await opened(work, database=postgres_url)
+    with anyio.fail_after(HANG_LIMIT_S):
+        assert [await alone.wait(f"run-{number}") for number in range(3)] == [0, 1, 2]
+    assert ended.index(0) < ended.index(1)
+
+
+@pytest.mark.xdist_group("postgres")
 async def test_runs_that_only_wait_leave_room_for_others(opened: Open, postgres_url: str) -> None:
     begun, approved = anyio.Event(), anyio.Event()
 

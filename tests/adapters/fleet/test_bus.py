@@ -116,6 +116,27 @@ async def test_what_is_asked_again_with_its_key_is_done_once(join: Join) -> None
     assert done == [1, 2]
 
 
+async def test_look_ups_do_not_push_out_what_was_done_with_a_key(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("denizen.adapters.fleet.bus.KEPT_ANSWERS", 2)
+    done = list[Json]()
+
+    async def post(body: JsonObject) -> Json:
+        done.append(body["n"])
+        return len(done)
+
+    async def look_up(_body: JsonObject) -> Json:
+        return "found"
+
+    async with join("a") as a, join("b") as b:
+        b.answer("post", post)
+        b.answer("look_up", look_up)
+        assert await a.request("b", "post", {"n": 1}, key="k") == 1
+        for _ in range(3):
+            assert await a.request("b", "look_up", {}) == "found"
+        assert await a.request("b", "post", {"n": 1}, key="k") == 1
+    assert done == [1]
+
+
 async def test_a_call_that_failed_is_done_when_it_is_asked_again(join: Join) -> None:
     tries: list[Json] = []
 

@@ -70,7 +70,7 @@ class RunRecovery:
         self._context = context
         self._settings = settings
         self._stop = threading.Event()
-        self._claims = settings.claims
+        self._may_claim = True
         self._thread = threading.Thread(target=self._run, name="denizen-durable-recovery", daemon=True)
         self._woken = threading.Event()
         self._claimed_s: dict[str, float] = {}
@@ -93,7 +93,7 @@ class RunRecovery:
 
     def stop_claiming(self) -> None:
         """Takes up nothing more that is handed in."""
-        self._claims = False
+        self._may_claim = False
 
     def give_back(self) -> None:
         """Hands in anew what has a lane and did not end here: others need not find out that this process is gone."""
@@ -106,10 +106,12 @@ class RunRecovery:
             self._woken.clear()
             wait_s = self._settings.heartbeat_s
             try:
-                if time.monotonic() >= next_round_s:
+                is_round = time.monotonic() >= next_round_s
+                if is_round:
                     next_round_s = time.monotonic() + self._settings.heartbeat_s
                     self._round()
-                if self._claims:
+                # One that is alone looks for what a fleet left, lane by lane to its end: nobody hands anything in.
+                if self._settings.claims or (self._settings.inherits and (is_round or self._claimed_s)):
                     wait_s = min(wait_s, self._claim())
             except FAULTS as fault:
                 error = explain(fault)
@@ -132,7 +134,7 @@ class RunRecovery:
 
     def _claim(self) -> float:
         """Takes up what was handed in, while there is room here. Returns how long to wait for the next look, in s."""
-        while self._claims and not self._stop.is_set():
+        while self._may_claim and not self._stop.is_set():
             now_s = time.monotonic()
             self._claimed_s = {lane: at_s for lane, at_s in self._claimed_s.items() if now_s - at_s < _SETTLING_S}
             room = min(self._settings.max_claimed - self._context.count_working(), _CLAIM_AT_ONCE)

@@ -22,7 +22,7 @@ class DurableSettings:
 
     Several processes on one Postgres can share the work: one that does not `execute` hands all its runs in, and one
     that `claims` takes up what is handed in, while it works on fewer than `max_claimed`; what runs in a lane is always
-    handed in there.
+    handed in there. One that is alone takes up what such processes have left.
     """
 
     database: Path | str
@@ -35,3 +35,8 @@ class DurableSettings:
     execute: bool = True
     claims: bool = False
     max_claimed: int = 200
+
+    @property
+    def inherits(self) -> bool:
+        """Whether the process runs alone and takes up what several processes have left."""
+        return self.rescue and self.execute and not self.claims and not isinstance(self.database, Path)

@@ -248,7 +248,8 @@ class FleetBus:
                 if answerer is None or not isinstance(body, dict):
                     raise Unavailable(f"{self.node} does not know {method}.", code="fleet_unknown")
                 answer = {"value": await answerer(body)}
-                if len(json.dumps(answer)) <= KEPT_BYTES:
+                # What has no key may be done again; its answers would push out those of actions that must not.
+                if message.get("key") and len(json.dumps(answer)) <= KEPT_BYTES:
                     self._answered[key] = answer["value"]
                     if len(self._answered) > KEPT_ANSWERS:
                         del self._answered[next(iter(self._answered))]
