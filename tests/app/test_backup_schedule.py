@@ -156,6 +156,38 @@ async def test_a_failure_is_told_once_and_tried_again_later_and_later(home: Home
         assert len(list(elsewhere.glob("*.zip"))) == 1
 
 
+async def test_an_old_one_that_cannot_be_looked_at_costs_neither_the_new_one_nor_those_that_go(home: Home) -> None:
+    async with scheduled(home) as it:
+        await it.schedule.look()
+        odd = str(it.denizen.home / ("x" * 300))  # of which the system tells an error
+        with pytest.raises(OSError, match="too long"):
+            Path(odd).stat()
+        state = await it.load()
+        async with it.denizen.services.store.work() as work:
+            [(key, value)] = (await work.user_settings.get("backups")).items()
+            assert isinstance(value, dict)
+            await work.user_settings.put("backups", key, {**value, "made": [odd, *state.made]}, now=NOON)
+        for _ in range(2):
+            it.clock.advance(days=1)
+            await it.schedule.look()
+        state = await it.load()
+        assert (state.good_at, state.failure) == (it.clock.now(), None)
+        assert it.names == ["denizen-20261122-120000.zip", "denizen-20261123-120000.zip"]
+        assert odd in state.made
+
+
+async def test_a_fault_of_the_program_is_a_failure_that_is_told_and_waits(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scheduled(home, f'{LAB}backups: {{schedule: "@daily", folder: "a\\0b"}}\n') as it:
+        assert await it.schedule.look() == 60
+        failure = (await it.load()).failure
+        assert failure is not None
+        assert (failure.tries, failure.why, failure.is_told) == (1, "ValueError", True)
+        assert "a fault of the program" in it.told[0]
+        assert "embedded null byte" in caplog.text
+
+
 async def test_a_file_in_the_place_of_the_folder_is_a_failure_that_names_it(home: Home) -> None:
     home.add_file("mine", "a file")
     async with scheduled(home, f"{LAB}backups: {{schedule: '@daily', folder: mine}}\n") as it:

@@ -159,8 +159,8 @@ class BackupSchedule:
         try:
             made = await self._make(settings, now)
             removed = await to_thread.run_sync(_remove_old, (str(made.file), *state.made), settings.config.backups.keep)
-        except DenizenError as error:
-            _log.warning("the backup failed: %s", error.message, extra=error.fields)
+        except Exception as raised:  # noqa: BLE001 - the boundary of a job: a fault in here is a failure, too
+            error = _explain(raised)
             failure = BackupFailure(
                 at=now, tries=tries, message=error.message, why=error.why, fix=error.fix, is_told=was_told
             )
@@ -189,12 +189,12 @@ class BackupSchedule:
             finally:
                 stop.set()
 
-        result: Backup | DenizenError | None = None
+        result: Backup | Exception | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(stop_when_cancelled)
             try:
                 result = await to_thread.run_sync(partial(_make_in_folder, settings, now, report))
-            except DenizenError as error:  # a task group would wrap it
+            except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
                 result = error
             group.cancel_scope.cancel()
         if not isinstance(result, Backup):
@@ -225,12 +225,27 @@ def _make_in_folder(settings: Settings, now: datetime, report: Callable[[BackupP
     return make_backup(settings, options, now, report)
 
 
+def _explain(raised: Exception) -> DenizenError:
+    """Logs why a backup failed, and returns it in words for people."""
+    if isinstance(raised, DenizenError):
+        _log.warning("the backup failed: %s", raised.message, extra=raised.fields)
+        return raised
+    _log.error("the backup failed with a fault", exc_info=raised)
+    return NeedsAttention(
+        "The backup met a fault of the program.",
+        code="backup_fault",
+        why=type(raised).__name__,
+        fix="Look into the log of the server, and report the fault.",
+    )
+
+
 def _remove_old(made: Sequence[str], keep: int) -> Sequence[str]:
     """Removes all but the newest that are there, and returns what it removed. What is not there may be on a disk that
     comes back.
     """
     removed: list[str] = []
-    for each in [each for each in made if Path(each).is_file()][keep:]:
+    # Unlike `Path.is_file`, this raises nothing where the disk of an old one answers with an error.
+    for each in [each for each in made if os.path.isfile(each)][keep:]:  # noqa: PTH113
         try:
             Path(each).unlink()
         except OSError as error:
