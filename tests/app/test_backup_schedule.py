@@ -202,16 +202,7 @@ async def test_a_process_that_dies_over_its_backup_does_not_begin_again_at_once(
         with anyio.CancelScope() as scope:
             scope.cancel()
             await it.schedule.look()
-        async with anyio.create_task_group() as group:
-            changed = it.denizen.services.store
-
-            async def stop_soon() -> None:
-                while (await load_backup_state(changed, it.denizen.home)).failure is None:
-                    await anyio.lowlevel.checkpoint()
-                group.cancel_scope.cancel()
-
-            group.start_soon(it.schedule.look)
-            group.start_soon(stop_soon)
+        await interrupt(it)
         failure = (await it.load()).failure
         assert failure is not None
         assert "interrupted" in failure.message
@@ -220,7 +211,48 @@ async def test_a_process_that_dies_over_its_backup_does_not_begin_again_at_once(
         assert (it.names, it.told) == ([], [])
         it.clock.advance(minutes=5)
         await it.schedule.look()
-        assert len(it.names) == 1
+        assert (len(it.names), it.told) == (1, [])
+
+
+async def interrupt(it: Scheduled) -> None:
+    """Stops a backup as soon as it has begun."""
+    async with anyio.create_task_group() as group:
+
+        async def stop_soon() -> None:
+            while (failure := (await it.load()).failure) is None or failure.at != it.clock.now():
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+
+        group.start_soon(it.schedule.look)
+        group.start_soon(stop_soon)
+
+
+async def test_a_failure_after_one_that_was_interrupted_is_told_once(home: Home) -> None:
+    async with scheduled(home) as it:
+        await interrupt(it)
+        it.denizen.settings = home.load(DAILY.replace("keep: 2", "folder: /nowhere/at/all"))
+        it.clock.advance(minutes=5)
+        await it.schedule.look()
+        assert len(it.told) == 1
+        assert "/nowhere/at/all" in it.told[0]
+        it.denizen.settings = home.load(DAILY)
+        it.clock.advance(minutes=10)
+        await interrupt(it)
+        it.denizen.settings = home.load(DAILY.replace("keep: 2", "folder: /nowhere/at/all"))
+        it.clock.advance(minutes=20)
+        await it.schedule.look()
+        assert len(it.told) == 1
+
+
+async def test_one_that_is_interrupted_twice_is_told(home: Home) -> None:
+    async with scheduled(home) as it:
+        await interrupt(it)
+        it.clock.advance(minutes=5)
+        await interrupt(it)
+        for _ in range(2):
+            await it.schedule.look()
+            assert len(it.told) == 1
+        assert "interrupted" in it.told[0]
 
 
 async def test_one_that_is_twice_too_old_is_a_warning(home: Home) -> None:

@@ -43,14 +43,22 @@ _log = logging.getLogger("denizen.backups")
 
 @record(kw_only=True)
 class BackupFailure:
-    """The last of `tries` that failed since a backup was good. `is_told`: owners need not be told any more."""
+    """The last of `tries` that failed since a backup was good. `is_begun`: it is under way, or was interrupted.
+    `is_told`: owners were told.
+    """
 
     at: datetime
     tries: int
     message: str
     why: str = ""
     fix: str = ""
+    is_begun: bool = False
     is_told: bool = False
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether owners are to be told. Of one that was interrupted, such as by a restart, the next is waited for."""
+        return not self.is_told and not (self.is_begun and self.tries == 1)
 
 
 @record(kw_only=True)
@@ -136,7 +144,7 @@ class BackupSchedule:
         if find_due(section, state, self._times, self._clock.now()) <= self._clock.now():
             state = await self._back_up(settings, state)
         failure = state.failure
-        if failure is not None and not failure.is_told:
+        if failure is not None and failure.is_owed:
             text = "\n".join(filter(None, ["The backup failed, and is tried again.", failure.message, failure.fix]))
             if await self._tell_owners(text, f"backup:{failure.at.isoformat()}"):
                 await self._keep(replace(state, failure=replace(failure, is_told=True)))
@@ -152,7 +160,8 @@ class BackupSchedule:
             at=now,
             tries=tries,
             message="It was interrupted, or is being made just now.",
-            is_told=was_told or tries == 1,
+            is_begun=True,
+            is_told=was_told,
         )
         state = replace(state, failure=begun)
         await self._keep(state)
