@@ -255,6 +255,21 @@ async def test_one_that_is_interrupted_twice_is_told(home: Home) -> None:
         assert "interrupted" in it.told[0]
 
 
+async def test_one_that_is_there_when_the_server_stops_is_kept_as_any_other(home: Home) -> None:
+    async with scheduled(home) as it:
+        for _ in range(3):
+            async with anyio.create_task_group() as group:
+                group.start_soon(it.schedule.look)
+                while not list((it.denizen.home / "backups").glob(f"denizen-{it.clock.now():%Y%m%d-%H%M%S}.zip")):
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
+            state = await it.load()
+            assert (state.good_at, state.failure) == (it.clock.now(), None)
+            assert [Path(each).name for each in state.made] == it.names[::-1]
+            it.clock.advance(days=1)
+        assert len(it.names) == 2
+
+
 async def test_one_that_is_twice_too_old_is_a_warning(home: Home) -> None:
     async with scheduled(home) as it:
         await it.schedule.look()

@@ -16,6 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 from anyio import to_thread
 from pydantic import TypeAdapter
 
@@ -165,32 +166,7 @@ class BackupSchedule:
         )
         state = replace(state, failure=begun)
         await self._keep(state)
-        try:
-            made = await self._make(settings, now)
-            removed = await to_thread.run_sync(_remove_old, (str(made.file), *state.made), settings.config.backups.keep)
-        except Exception as raised:  # noqa: BLE001 - the boundary of a job: a fault in here is a failure, too
-            error = _explain(raised)
-            failure = BackupFailure(
-                at=now, tries=tries, message=error.message, why=error.why, fix=error.fix, is_told=was_told
-            )
-            state = replace(state, failure=failure)
-        else:
-            kept = [each for each in (str(made.file), *state.made) if each not in removed]
-            _log.info(
-                "a backup was made and checked",
-                extra={"file": str(made.file), "size_bytes": made.size_bytes, "removed": len(removed)},
-            )
-            state = BackupState(home=state.home, good_at=now, made=tuple(kept[:MAX_KNOWN]))
-        await self._keep(state)
-        return state
-
-    async def _make(self, settings: Settings, now: datetime) -> Backup:
-        """Ends soon when it is cancelled, and leaves nothing then."""
         stop = threading.Event()
-
-        def report(progress: BackupProgress) -> None:
-            if stop.is_set():
-                raise NeedsAttention(f"The backup was stopped while {progress.stage}.", code="backup_stopped")
 
         async def stop_when_cancelled() -> None:
             try:
@@ -198,18 +174,41 @@ class BackupSchedule:
             finally:
                 stop.set()
 
-        result: Backup | Exception | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(stop_when_cancelled)
-            try:
-                result = await to_thread.run_sync(partial(_make_in_folder, settings, now, report))
-            except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
-                result = error
+            with anyio.CancelScope(shield=True):  # a file that is there must be noted, or it would stay forever
+                state = await self._make(settings, state, begun, stop)
             group.cancel_scope.cancel()
-        if not isinstance(result, Backup):
-            assert result is not None  # or the task group would have raised
-            raise result
-        return result
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        return state
+
+    async def _make(
+        self, settings: Settings, state: BackupState, begun: BackupFailure, stop: threading.Event
+    ) -> BackupState:
+        """Returns what became of it, which is written. Ends soon when it is to stop, and leaves nothing then."""
+
+        def report(progress: BackupProgress) -> None:
+            if stop.is_set():
+                raise NeedsAttention(f"The backup was stopped while {progress.stage}.", code="backup_stopped")
+
+        try:
+            made = await to_thread.run_sync(partial(_make_in_folder, settings, begun.at, report))
+            removed = await to_thread.run_sync(_remove_old, (str(made.file), *state.made), settings.config.backups.keep)
+        except Exception as raised:  # noqa: BLE001 - the boundary of a job: a fault in here is a failure, too
+            if stop.is_set():
+                return state
+            error = _explain(raised)
+            failure = replace(begun, message=error.message, why=error.why, fix=error.fix, is_begun=False)
+            state = replace(state, failure=failure)
+        else:
+            kept = [each for each in (str(made.file), *state.made) if each not in removed]
+            _log.info(
+                "a backup was made and checked",
+                extra={"file": str(made.file), "size_bytes": made.size_bytes, "removed": len(removed)},
+            )
+            state = BackupState(home=state.home, good_at=begun.at, made=tuple(kept[:MAX_KNOWN]))
+        await self._keep(state)
+        return state
 
     async def _keep(self, state: BackupState) -> None:
         value = _reader().dump_python(state, mode="json")
