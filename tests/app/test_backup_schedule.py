@@ -95,6 +95,20 @@ async def test_the_first_is_made_at_once_and_the_next_when_its_time_has_come(hom
         assert await load_backup_state(restored.services.store, new) == BackupState(home=str(new))
 
 
+async def test_each_home_folder_of_a_fleet_knows_its_own(home: Home, tmp_path: Path) -> None:
+    async with scheduled(home, f"{DAILY}store: {{url: 'sqlite:///{tmp_path}/shared.db'}}\n") as it:
+        for name in ("one", "two", "one", "two", "one"):  # the upkeep moves
+            (tmp_path / name).mkdir(exist_ok=True)
+            it.denizen.settings = replace(it.denizen.settings, home=tmp_path / name)
+            await it.schedule.look()
+            it.clock.advance(days=1)
+        store, made = it.denizen.services.store, ["denizen-20261123-120000.zip", "denizen-20261125-120000.zip"]
+        assert sorted(each.name for each in (tmp_path / "one/backups").iterdir()) == made
+        state = await load_backup_state(store, tmp_path / "one")
+        assert [Path(each).name for each in state.made] == made[::-1]
+        assert len((await load_backup_state(store, tmp_path / "two")).made) == 2
+
+
 async def test_without_a_schedule_none_is_made(home: Home) -> None:
     async with scheduled(home, LAB) as it:
         assert await it.schedule.look() is None

@@ -75,14 +75,13 @@ class BackupState:
 
 
 async def load_backup_state(store: Store, home: Path) -> BackupState:
-    """Returns the state; a new one where another home folder, whose store was restored here, wrote it: its files are
-    not ours.
+    """Returns the state. Each home folder has its own: those of a fleet, and the one whose store was restored here,
+    have files that are not ours.
     """
-    async with store.work(write=False) as work:
-        found = (await work.user_settings.get(_KEY)).get("state")
-    state = _reader().validate_python(found) if found else None
     own = str(await anyio.Path(home).resolve())
-    return state if state is not None and state.home == own else BackupState(home=own)
+    async with store.work(write=False) as work:
+        found = (await work.user_settings.get(_KEY)).get(own)
+    return _reader().validate_python(found) if found else BackupState(home=own)
 
 
 def find_due(section: BackupsSection, state: BackupState, times: CronTimes, now: datetime) -> datetime:
@@ -213,7 +212,7 @@ class BackupSchedule:
     async def _keep(self, state: BackupState) -> None:
         value = _reader().dump_python(state, mode="json")
         async with self._store.work() as work:
-            await work.user_settings.put(_KEY, "state", value, now=self._clock.now())
+            await work.user_settings.put(_KEY, state.home, value, now=self._clock.now())
 
 
 def _make_in_folder(settings: Settings, now: datetime, report: Callable[[BackupProgress], None]) -> Backup:
