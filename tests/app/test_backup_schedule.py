@@ -95,6 +95,20 @@ async def test_the_first_is_made_at_once_and_the_next_when_its_time_has_come(hom
         assert await load_backup_state(restored.services.store, new) == BackupState(home=str(new))
 
 
+async def test_each_home_folder_of_a_fleet_knows_its_own(home: Home, tmp_path: Path) -> None:
+    async with scheduled(home, f"{DAILY}store: {{url: 'sqlite:///{tmp_path}/shared.db'}}\n") as it:
+        for name in ("one", "two", "one", "two", "one"):  # the upkeep moves
+            (tmp_path / name).mkdir(exist_ok=True)
+            it.denizen.settings = replace(it.denizen.settings, home=tmp_path / name)
+            await it.schedule.look()
+            it.clock.advance(days=1)
+        store, made = it.denizen.services.store, ["denizen-20261123-120000.zip", "denizen-20261125-120000.zip"]
+        assert sorted(each.name for each in (tmp_path / "one/backups").iterdir()) == made
+        state = await load_backup_state(store, tmp_path / "one")
+        assert [Path(each).name for each in state.made] == made[::-1]
+        assert len((await load_backup_state(store, tmp_path / "two")).made) == 2
+
+
 async def test_without_a_schedule_none_is_made(home: Home) -> None:
     async with scheduled(home, LAB) as it:
         assert await it.schedule.look() is None
@@ -156,6 +170,38 @@ async def test_a_failure_is_told_once_and_tried_again_later_and_later(home: Home
         assert len(list(elsewhere.glob("*.zip"))) == 1
 
 
+async def test_an_old_one_that_cannot_be_looked_at_costs_neither_the_new_one_nor_those_that_go(home: Home) -> None:
+    async with scheduled(home) as it:
+        await it.schedule.look()
+        odd = str(it.denizen.home / ("x" * 300))  # of which the system tells an error
+        with pytest.raises(OSError, match="too long"):
+            Path(odd).stat()
+        state = await it.load()
+        async with it.denizen.services.store.work() as work:
+            [(key, value)] = (await work.user_settings.get("backups")).items()
+            assert isinstance(value, dict)
+            await work.user_settings.put("backups", key, {**value, "made": [odd, *state.made]}, now=NOON)
+        for _ in range(2):
+            it.clock.advance(days=1)
+            await it.schedule.look()
+        state = await it.load()
+        assert (state.good_at, state.failure) == (it.clock.now(), None)
+        assert it.names == ["denizen-20261122-120000.zip", "denizen-20261123-120000.zip"]
+        assert odd in state.made
+
+
+async def test_a_fault_of_the_program_is_a_failure_that_is_told_and_waits(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scheduled(home, f'{LAB}backups: {{schedule: "@daily", folder: "a\\0b"}}\n') as it:
+        assert await it.schedule.look() == 60
+        failure = (await it.load()).failure
+        assert failure is not None
+        assert (failure.tries, failure.why, failure.is_told) == (1, "ValueError", True)
+        assert "a fault of the program" in it.told[0]
+        assert "embedded null byte" in caplog.text
+
+
 async def test_a_file_in_the_place_of_the_folder_is_a_failure_that_names_it(home: Home) -> None:
     home.add_file("mine", "a file")
     async with scheduled(home, f"{LAB}backups: {{schedule: '@daily', folder: mine}}\n") as it:
@@ -170,16 +216,7 @@ async def test_a_process_that_dies_over_its_backup_does_not_begin_again_at_once(
         with anyio.CancelScope() as scope:
             scope.cancel()
             await it.schedule.look()
-        async with anyio.create_task_group() as group:
-            changed = it.denizen.services.store
-
-            async def stop_soon() -> None:
-                while (await load_backup_state(changed, it.denizen.home)).failure is None:
-                    await anyio.lowlevel.checkpoint()
-                group.cancel_scope.cancel()
-
-            group.start_soon(it.schedule.look)
-            group.start_soon(stop_soon)
+        await interrupt(it)
         failure = (await it.load()).failure
         assert failure is not None
         assert "interrupted" in failure.message
@@ -188,7 +225,63 @@ async def test_a_process_that_dies_over_its_backup_does_not_begin_again_at_once(
         assert (it.names, it.told) == ([], [])
         it.clock.advance(minutes=5)
         await it.schedule.look()
-        assert len(it.names) == 1
+        assert (len(it.names), it.told) == (1, [])
+
+
+async def interrupt(it: Scheduled) -> None:
+    """Stops a backup as soon as it has begun."""
+    async with anyio.create_task_group() as group:
+
+        async def stop_soon() -> None:
+            while (failure := (await it.load()).failure) is None or failure.at != it.clock.now():
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+
+        group.start_soon(it.schedule.look)
+        group.start_soon(stop_soon)
+
+
+async def test_a_failure_after_one_that_was_interrupted_is_told_once(home: Home) -> None:
+    async with scheduled(home) as it:
+        await interrupt(it)
+        it.denizen.settings = home.load(DAILY.replace("keep: 2", "folder: /nowhere/at/all"))
+        it.clock.advance(minutes=5)
+        await it.schedule.look()
+        assert len(it.told) == 1
+        assert "/nowhere/at/all" in it.told[0]
+        it.denizen.settings = home.load(DAILY)
+        it.clock.advance(minutes=10)
+        await interrupt(it)
+        it.denizen.settings = home.load(DAILY.replace("keep: 2", "folder: /nowhere/at/all"))
+        it.clock.advance(minutes=20)
+        await it.schedule.look()
+        assert len(it.told) == 1
+
+
+async def test_one_that_is_interrupted_twice_is_told(home: Home) -> None:
+    async with scheduled(home) as it:
+        await interrupt(it)
+        it.clock.advance(minutes=5)
+        await interrupt(it)
+        for _ in range(2):
+            await it.schedule.look()
+            assert len(it.told) == 1
+        assert "interrupted" in it.told[0]
+
+
+async def test_one_that_is_there_when_the_server_stops_is_kept_as_any_other(home: Home) -> None:
+    async with scheduled(home) as it:
+        for _ in range(3):
+            async with anyio.create_task_group() as group:
+                group.start_soon(it.schedule.look)
+                while not list((it.denizen.home / "backups").glob(f"denizen-{it.clock.now():%Y%m%d-%H%M%S}.zip")):
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
+            state = await it.load()
+            assert (state.good_at, state.failure) == (it.clock.now(), None)
+            assert [Path(each).name for each in state.made] == it.names[::-1]
+            it.clock.advance(days=1)
+        assert len(it.names) == 2
 
 
 async def test_one_that_is_twice_too_old_is_a_warning(home: Home) -> None:

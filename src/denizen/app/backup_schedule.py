@@ -16,6 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 from anyio import to_thread
 from pydantic import TypeAdapter
 
@@ -43,14 +44,22 @@ _log = logging.getLogger("denizen.backups")
 
 @record(kw_only=True)
 class BackupFailure:
-    """The last of `tries` that failed since a backup was good. `is_told`: owners need not be told any more."""
+    """The last of `tries` that failed since a backup was good. `is_begun`: it is under way, or was interrupted.
+    `is_told`: owners were told.
+    """
 
     at: datetime
     tries: int
     message: str
     why: str = ""
     fix: str = ""
+    is_begun: bool = False
     is_told: bool = False
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether owners are to be told. Of one that was interrupted, such as by a restart, the next is waited for."""
+        return not self.is_told and not (self.is_begun and self.tries == 1)
 
 
 @record(kw_only=True)
@@ -66,14 +75,13 @@ class BackupState:
 
 
 async def load_backup_state(store: Store, home: Path) -> BackupState:
-    """Returns the state; a new one where another home folder, whose store was restored here, wrote it: its files are
-    not ours.
+    """Returns the state. Each home folder has its own: those of a fleet, and the one whose store was restored here,
+    have files that are not ours.
     """
-    async with store.work(write=False) as work:
-        found = (await work.user_settings.get(_KEY)).get("state")
-    state = _reader().validate_python(found) if found else None
     own = str(await anyio.Path(home).resolve())
-    return state if state is not None and state.home == own else BackupState(home=own)
+    async with store.work(write=False) as work:
+        found = (await work.user_settings.get(_KEY)).get(own)
+    return _reader().validate_python(found) if found else BackupState(home=own)
 
 
 def find_due(section: BackupsSection, state: BackupState, times: CronTimes, now: datetime) -> datetime:
@@ -136,7 +144,7 @@ class BackupSchedule:
         if find_due(section, state, self._times, self._clock.now()) <= self._clock.now():
             state = await self._back_up(settings, state)
         failure = state.failure
-        if failure is not None and not failure.is_told:
+        if failure is not None and failure.is_owed:
             text = "\n".join(filter(None, ["The backup failed, and is tried again.", failure.message, failure.fix]))
             if await self._tell_owners(text, f"backup:{failure.at.isoformat()}"):
                 await self._keep(replace(state, failure=replace(failure, is_told=True)))
@@ -152,36 +160,12 @@ class BackupSchedule:
             at=now,
             tries=tries,
             message="It was interrupted, or is being made just now.",
-            is_told=was_told or tries == 1,
+            is_begun=True,
+            is_told=was_told,
         )
         state = replace(state, failure=begun)
         await self._keep(state)
-        try:
-            made = await self._make(settings, now)
-            removed = await to_thread.run_sync(_remove_old, (str(made.file), *state.made), settings.config.backups.keep)
-        except DenizenError as error:
-            _log.warning("the backup failed: %s", error.message, extra=error.fields)
-            failure = BackupFailure(
-                at=now, tries=tries, message=error.message, why=error.why, fix=error.fix, is_told=was_told
-            )
-            state = replace(state, failure=failure)
-        else:
-            kept = [each for each in (str(made.file), *state.made) if each not in removed]
-            _log.info(
-                "a backup was made and checked",
-                extra={"file": str(made.file), "size_bytes": made.size_bytes, "removed": len(removed)},
-            )
-            state = BackupState(home=state.home, good_at=now, made=tuple(kept[:MAX_KNOWN]))
-        await self._keep(state)
-        return state
-
-    async def _make(self, settings: Settings, now: datetime) -> Backup:
-        """Ends soon when it is cancelled, and leaves nothing then."""
         stop = threading.Event()
-
-        def report(progress: BackupProgress) -> None:
-            if stop.is_set():
-                raise NeedsAttention(f"The backup was stopped while {progress.stage}.", code="backup_stopped")
 
         async def stop_when_cancelled() -> None:
             try:
@@ -189,23 +173,46 @@ class BackupSchedule:
             finally:
                 stop.set()
 
-        result: Backup | DenizenError | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(stop_when_cancelled)
-            try:
-                result = await to_thread.run_sync(partial(_make_in_folder, settings, now, report))
-            except DenizenError as error:  # a task group would wrap it
-                result = error
+            with anyio.CancelScope(shield=True):  # a file that is there must be noted, or it would stay forever
+                state = await self._make(settings, state, begun, stop)
             group.cancel_scope.cancel()
-        if not isinstance(result, Backup):
-            assert result is not None  # or the task group would have raised
-            raise result
-        return result
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        return state
+
+    async def _make(
+        self, settings: Settings, state: BackupState, begun: BackupFailure, stop: threading.Event
+    ) -> BackupState:
+        """Returns what became of it, which is written. Ends soon when it is to stop, and leaves nothing then."""
+
+        def report(progress: BackupProgress) -> None:
+            if stop.is_set():
+                raise NeedsAttention(f"The backup was stopped while {progress.stage}.", code="backup_stopped")
+
+        try:
+            made = await to_thread.run_sync(partial(_make_in_folder, settings, begun.at, report))
+            removed = await to_thread.run_sync(_remove_old, (str(made.file), *state.made), settings.config.backups.keep)
+        except Exception as raised:  # noqa: BLE001 - the boundary of a job: a fault in here is a failure, too
+            if stop.is_set():
+                return state
+            error = _explain(raised)
+            failure = replace(begun, message=error.message, why=error.why, fix=error.fix, is_begun=False)
+            state = replace(state, failure=failure)
+        else:
+            kept = [each for each in (str(made.file), *state.made) if each not in removed]
+            _log.info(
+                "a backup was made and checked",
+                extra={"file": str(made.file), "size_bytes": made.size_bytes, "removed": len(removed)},
+            )
+            state = BackupState(home=state.home, good_at=begun.at, made=tuple(kept[:MAX_KNOWN]))
+        await self._keep(state)
+        return state
 
     async def _keep(self, state: BackupState) -> None:
         value = _reader().dump_python(state, mode="json")
         async with self._store.work() as work:
-            await work.user_settings.put(_KEY, "state", value, now=self._clock.now())
+            await work.user_settings.put(_KEY, state.home, value, now=self._clock.now())
 
 
 def _make_in_folder(settings: Settings, now: datetime, report: Callable[[BackupProgress], None]) -> Backup:
@@ -225,12 +232,27 @@ def _make_in_folder(settings: Settings, now: datetime, report: Callable[[BackupP
     return make_backup(settings, options, now, report)
 
 
+def _explain(raised: Exception) -> DenizenError:
+    """Logs why a backup failed, and returns it in words for people."""
+    if isinstance(raised, DenizenError):
+        _log.warning("the backup failed: %s", raised.message, extra=raised.fields)
+        return raised
+    _log.error("the backup failed with a fault", exc_info=raised)
+    return NeedsAttention(
+        "The backup met a fault of the program.",
+        code="backup_fault",
+        why=type(raised).__name__,
+        fix="Look into the log of the server, and report the fault.",
+    )
+
+
 def _remove_old(made: Sequence[str], keep: int) -> Sequence[str]:
     """Removes all but the newest that are there, and returns what it removed. What is not there may be on a disk that
     comes back.
     """
     removed: list[str] = []
-    for each in [each for each in made if Path(each).is_file()][keep:]:
+    # Unlike `Path.is_file`, this raises nothing where the disk of an old one answers with an error.
+    for each in [each for each in made if os.path.isfile(each)][keep:]:  # noqa: PTH113
         try:
             Path(each).unlink()
         except OSError as error:
