@@ -53,6 +53,12 @@ def test_what_may_fit_a_tool_of_a_server_is_not_held_against_anybody(home: Home,
     assert list_unmatched(home, f'{SERVER}gate: {{tiers: {{"{pattern}": 0}}}}\n') == []
 
 
+@pytest.mark.parametrize("name", ["workflow_post", "workflow_post_to", "workflow_emit", "workflow_*"])
+def test_the_gate_may_name_what_only_workflows_do(home: Home, name: str) -> None:
+    text = f'gate: {{rate_limits: {{tool: {{"{name}": {{calls: 600, per_s: 60}}}}}}}}\n'
+    assert list_unmatched(home, text) == []
+
+
 @pytest.mark.anyio
 async def test_a_pattern_that_fits_no_tool_is_logged_at_the_start(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     home.write(LAB + MISSPELT)

@@ -1,4 +1,4 @@
-"""Webhooks, a polled resource and a schedule at work while the process is killed: each has its effect once.
+"""Webhooks, a polled resource, workflows and a schedule at work while the process is killed: each has its effect once.
 
 The sender of webhooks repeats each one until it is taken, as senders do, under the same delivery id.
 """
@@ -38,7 +38,7 @@ ANSWER_EVERY = 3
 ITEMS = 40
 NO_LIMIT = SimRateLimit(1_000_000_000, 1.0)
 CONFIG = """\
-gate: {{rate_limits: {{per_user_per_hour: 0}}}}
+gate: {{rate_limits: {{per_user_per_hour: 0, tool: {{workflow_post: {{calls: 10000, per_s: 60}}}}}}}}
 webhooks:
   enabled: true
   routes:
@@ -59,11 +59,17 @@ listeners:
 schedules:
   tick: {{cron: "* * * * *", prompt: "question 0", delivery: {{to: discord, target: "{room}"}}}}
 """
+WORKFLOW = """\
+nodes:
+  pushed: {{type: on_event, on: github.push, filter: {{is_asked: true}}, per_hour: 10000, then: first}}
+  first: {{type: send_message, channel: "{room}", text: "first {{{{event.number}}}}", then: second}}
+  second: {{type: send_message, channel: "{room}", text: "second {{{{event.number}}}}"}}
+"""
 TICKS = """\
 SELECT turns.status FROM schedule_runs LEFT JOIN turns ON turns.id = schedule_runs.turn_id
 WHERE schedule_runs.status IN ('waiting', 'started')"""
 _QUESTION = re.compile(r"question (\d+)")
-_EFFECT = re.compile(r"(?:event|item|answer) \d+")
+_EFFECT = re.compile(r"(?:event|item|answer|first|second) \d+")
 
 
 @dataclass(slots=True)
@@ -79,7 +85,8 @@ class Effects:
 
     def list_wanted(self) -> Iterator[str]:
         yield from (f"event {number}" for number in range(1, self.sent + 1))
-        yield from (f"answer {number}" for number in range(ANSWER_EVERY, self.sent + 1, ANSWER_EVERY))
+        for what in ("answer", "first", "second"):
+            yield from (f"{what} {number}" for number in range(ANSWER_EVERY, self.sent + 1, ANSWER_EVERY))
         yield from (f"item {number}" for number in range(ITEMS))
 
     @property
@@ -108,6 +115,9 @@ async def kill_while_events_come(kills: int, seed: int = 1) -> Effects:
             deployment.discord.limits.default = NO_LIMIT
             room = deployment.general
             deployment.configure(rest=CONFIG.format(url=polled.url("/stock"), room=room.id))
+            workflow = deployment.home.folder / "workflows" / "pushed.yaml"
+            workflow.parent.mkdir()
+            workflow.write_text(WORKFLOW.format(room=room.id))
             deployment.write_tokens({"ada": deployment.ada.token}, {"HOOK_SECRET": SECRET})
             sent = 0
             for _ in range(kills):

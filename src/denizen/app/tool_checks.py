@@ -275,7 +275,7 @@ def find_unmatched(settings: Settings, names: Collection[str]) -> list[Unmatched
     whatever could be a tool of a configured MCP server, since nobody waits for its answer here.
     """
     prefixes = [f"{offer.prefix}_" if offer.prefix else "" for offer in read_servers(settings).values()]
-    known = {*names, FIND_TOOLS, READ_SKILL, *(each.tool for each in settings.commands)}
+    known = {*names, FIND_TOOLS, READ_SKILL, *list_own_specs(), *(each.tool for each in settings.commands)}
     left = [
         each
         for each in _patterns(settings)

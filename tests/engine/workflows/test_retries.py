@@ -11,9 +11,11 @@ import pytest
 from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.errors import NotAllowed
 from denizen.domain.ids import AgentName
+from denizen.domain.rate_limit import RateLimit
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.workflow_run import NodeStatus
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import LOOK, WRITE, ToolsetFixture
@@ -109,6 +111,22 @@ async def test_only_a_call_that_does_no_harm_twice_is_made_again(tool: str, trie
     assert flaky.asked == ["a"] * tries
     assert len(set(flaky.keys)) == 1
     assert ("may have acted" in node(found, "act").error) == (tries == 1)
+
+
+@pytest.mark.parametrize(("retry_after_s", "status"), [(60, TurnStatus.DONE), (20, TurnStatus.FAILED)])
+async def test_a_call_that_came_too_often_is_made_once_it_may_be(retry_after_s: int, status: TurnStatus) -> None:
+    nodes: dict[str, Any] = {
+        "start": {"type": "manual", "then": "one"},
+        "one": {"type": "call_tool", "tool": "write", "args": {"q": "a"}, "then": "two"},
+        "two": {"type": "call_tool", "tool": "write", "args": {"q": "b"}, "retry": 1, "retry_after": retry_after_s},
+    }
+    flaky = Flaky()
+    gate = GatePolicy(rate_limits=RateLimits(by_tool=(("write", (RateLimit(calls=1, window_s=60.0),)),)))
+    async with open_platform(tools=flaky.tools, gate=gate, workflows=make(nodes)) as server:
+        found = await run(server)
+    assert found.status is status
+    assert flaky.asked == (["a", "b"] if status is TurnStatus.DONE else ["a"])
+    assert ("gate.rate_limits.tool" in node(found, "two").error) == (status is TurnStatus.FAILED)
 
 
 async def test_an_agent_that_failed_is_asked_in_a_further_turn() -> None:

@@ -167,7 +167,7 @@ class RateLimitSection(Section):
         ge=1,
         le=100_000,
         description="Calls of a tool that matches the pattern `NAME`, for each asker. A list has several limits, which "
-        "all count.",
+        "all count. A tool of tier 1 or more that no pattern matches has 60 a minute.",
     )
     per_s: Number = Field(gt=0, le=30 * DAY_S, description="Seconds in which they count.")
 

@@ -31,6 +31,7 @@ from denizen.domain.usage import Usage, usage_from_json
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.audit.audit_log import call_event
 from denizen.engine.budget.budgets import Payer, Payment, TurnBudget
+from denizen.engine.gate.decision import RATE_LIMIT
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.proof import TurnProofs
 from denizen.engine.loop.services import EngineServices
@@ -105,6 +106,8 @@ class TurnSteps:
         """The kinds of foreign text that the turn has read so far."""
         self.misfits: set[str] = set()
         """Ids of calls that were not made: they name no tool, or their arguments do not fit it."""
+        self.excess: frozenset[str] = frozenset()
+        """Ids of the newest step's calls that were not made because their tool was used too often."""
         self.extras = ReplyExtras()
         """The parts of the reply besides its text."""
         self._proofs = proofs or TurnProofs(TurnEvidence())
@@ -250,6 +253,7 @@ class TurnSteps:
         outcomes = [(p, p.refused if p.refused and p.action is None else self._cache[p.key]) for p in prepared]
         self.call_count += len(outcomes) if is_asked else 0
         self.misfits |= {p.asked.id for p, outcome in outcomes if outcome.verdict.decided_by == _MISFIT}
+        self.excess = frozenset(p.asked.id for p, outcome in outcomes if outcome.verdict.decided_by == RATE_LIMIT)
         for p, outcome in outcomes:
             if p.refused is not None and toolbox.find(p.asked.tool) is not None:
                 # Whoever watches sees it like a call that failed; nothing ran.

@@ -384,6 +384,13 @@ class _Run:
                 fix="Name it under the agent's `tools`, with its skill switched on.",
             )
         message, _, fix = result.text.partition("\nfix: ")
+        if call.id in self._steps.excess:
+            return LimitExceeded(
+                message,
+                code="workflow_rate",
+                fix="Give the node `retry` and a `retry_after` that is long enough, or raise the limit for "
+                f"'{call.tool}' under `gate.rate_limits.tool`.",
+            )
         if message.startswith("Denied: "):
             return InvalidInput(message, code=_DENIED, fix=fix)
         is_safe = is_unsent or (bound is not None and (bound.spec.read_only or bound.spec.idempotent))
