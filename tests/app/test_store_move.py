@@ -68,6 +68,23 @@ async def test_the_log_of_work_under_way_stays_in_use_until_that_work_has_ended(
     assert not (home.path / UNFINISHED).exists()
 
 
+async def test_a_log_that_cannot_be_read_at_the_end_leaves_the_old_store_in_use(home: Home) -> None:
+    async with open_home(home, LAB):
+        pass
+    log = home.path / "durable.db"
+    log.write_bytes(b"no database" * 100)
+    moving, target = HomeStoreMove(home.load(), {}), f"sqlite:///{home.path / 'other.db'}"
+    with pytest.raises(NeedsAttention) as caught:
+        await moving.run(target)
+    assert caught.value.code == "durable_damaged"
+    assert moving.progress.stage is MoveStage.FAILED
+    assert home.config.read_text() == LAB
+    log.unlink()
+    async with open_home(home, LAB) as denizen, denizen.services.store.work() as work:
+        await work.generations.add(digest="after", source="test", now=denizen.services.clock.now())
+    assert (await moving.run(target)).stage is MoveStage.DONE
+
+
 async def test_a_target_that_cannot_be_used_changes_nothing(home: Home) -> None:
     async with open_home(home, LAB):
         pass
