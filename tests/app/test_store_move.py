@@ -10,6 +10,7 @@ import anyio.lowlevel
 import pytest
 from anyio import to_thread
 
+from denizen.adapters.store import hide_password
 from denizen.app.home.secrets import load_secrets
 from denizen.app.store_move import UNFINISHED, HomeStoreMove, choose_durable_database, keep_password
 from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention, NotFound
@@ -65,6 +66,23 @@ async def test_the_log_of_work_under_way_stays_in_use_until_that_work_has_ended(
         database.commit()
     assert choose_durable_database(home.load()) == postgres_url
     assert not (home.path / UNFINISHED).exists()
+
+
+async def test_a_log_that_cannot_be_read_at_the_end_leaves_the_old_store_in_use(home: Home) -> None:
+    async with open_home(home, LAB):
+        pass
+    log = home.path / "durable.db"
+    log.write_bytes(b"no database" * 100)
+    moving, target = HomeStoreMove(home.load(), {}), f"sqlite:///{home.path / 'other.db'}"
+    with pytest.raises(NeedsAttention) as caught:
+        await moving.run(target)
+    assert caught.value.code == "durable_damaged"
+    assert moving.progress.stage is MoveStage.FAILED
+    assert home.config.read_text() == LAB
+    log.unlink()
+    async with open_home(home, LAB) as denizen, denizen.services.store.work() as work:
+        await work.generations.add(digest="after", source="test", now=denizen.services.clock.now())
+    assert (await moving.run(target)).stage is MoveStage.DONE
 
 
 async def test_a_target_that_cannot_be_used_changes_nothing(home: Home) -> None:
@@ -133,6 +151,42 @@ async def test_whoever_leaves_a_move_leaves_it_stopped_and_it_goes_on_to_the_sam
     assert "denizen db forget" in caught.value.fix
     assert (await moving.run(target)).stage is MoveStage.DONE
     assert home.load().store_url == target
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://den:s3cr@host/db", "postgresql://den:***@host/db"),
+        ("postgresql://den:12/s3cr@host/db", "postgresql://den:***@host/db"),
+        ("postgresql://den:/s3cr@host/db", "postgresql://den:***@host/db"),
+        ("postgresql://den:a@s3cr@host/db", "postgresql"),
+        ("postgresql://den:a@b/s3cr@host/db", "postgresql"),
+        ("postgresql://den:pw@host:s3cr/db", "postgresql"),
+        (
+            "postgresql:///db?host=/run/postgresql&user=den&password=s3cr&sslpassword=s3cr&passfile=/s3cr",
+            "postgresql:///db?host=/run/postgresql&passfile=***&password=***&sslpassword=***&user=den",
+        ),
+        ("den:/s3cr@host", "another database"),
+        ("sqlite:////a b/\u00e4@c.db", "sqlite:////a b/\u00e4@c.db"),
+    ],
+)
+async def test_no_form_of_a_url_shows_its_password(url: str, shown: str) -> None:
+    assert hide_password(url) == shown
+
+
+async def test_where_a_move_goes_is_told_without_its_password_and_only_when_a_start_would_take_it(home: Home) -> None:
+    home.write(LAB)
+    moving = HomeStoreMove(home.load(), {"PGPASSWORD": "s3cr", "PLACE": "postgresql://den:s3cr@host/db"})
+    assert await moving.find_target() == ""
+    for url in ("postgresql://den:${PGPASSWORD}@host/db", "${PLACE}"):
+        home.write(f'{LAB}\nstore: {{move_to: "{url}"}}\n')
+        assert await moving.find_target() == "postgresql://den:***@host/db"
+    for url in ("den:/s3cr@host", "postgresql://den:s3cr@host/db", "postgresql://den:aB/s3cr@host/db", "${NOT_SET}"):
+        home.write(f'{LAB}\nstore: {{move_to: "{url}"}}\n')
+        with pytest.raises(InvalidInput) as caught:
+            await moving.find_target()
+        assert caught.value.code == "config_invalid"
+        assert "s3cr" not in caught.value.explain()
 
 
 async def test_a_password_gets_a_name_that_no_other_secret_has(home: Home) -> None:

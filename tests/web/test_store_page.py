@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from denizen.domain.errors import InvalidInput
 from denizen.domain.store_move import MoveProgress, MoveStage
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.commands.store import describe_progress
@@ -61,6 +62,15 @@ async def test_an_owner_moves_from_a_chat_and_is_told_how_far_it_is_until_it_is_
     assert [each["type"] for each in notices] == ["notice"] * 3
     assert "250 of 1,000 rows" in notices[0]["text"]
     assert (done["type"], done["text"]) == ("command", describe_progress(DONE))
+
+
+async def test_a_target_that_cannot_be_used_is_told_beside_the_rows() -> None:
+    move = ScriptedMove(unusable=InvalidInput("store.move_to: is no address.", code="config_invalid"))
+    async with open_web(keys=[OWNER], instance=give_store(move)) as web:
+        page = await read(web, "olga", "/admin/store")
+        assert "store.move_to: is no address." in page.text
+        assert "12,345" in page.text
+        assert "Move the store" not in page.text
 
 
 async def test_admins_look_and_do_not_move_and_members_do_neither() -> None:

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
 
 from denizen.adapters.durable.open_runs import count_open_runs
-from denizen.adapters.store import open_dialect
+from denizen.adapters.store import hide_password, open_dialect
 from denizen.app.home.files import SECRET_MODE, edit_lock, explain_unwritable, write_whole
 from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings import CONFIG_FILE, Settings
@@ -104,7 +104,7 @@ class HomeStoreMove:
         return self._progress
 
     async def find_target(self) -> str:
-        return hide_password(await to_thread.run_sync(self._read_target))
+        return await to_thread.run_sync(self._describe_target)
 
     async def start(self) -> None:
         """Begins to move to `store.move_to` (see the port)."""
@@ -246,11 +246,20 @@ class HomeStoreMove:
         self._mover.run(lambda: self._switch(url))
 
     def _read_target(self) -> str:
-        """Returns `store.move_to` as it is written now."""
+        """Returns `store.move_to` as it is written now. Raises InvalidInput for one that a start would refuse."""
         home = self._settings.home
-        tree = parse_config(read_config(home), home).tree
-        section = tree.get("store")
-        return str(section.get("move_to") or "") if isinstance(section, dict) else ""
+        text = read_config(home)
+        section = parse_config(text, home).tree.get("store")
+        url = str(section.get("move_to") or "") if isinstance(section, dict) else ""
+        if url:
+            found = examine(home, text, load_secrets(home, self._environment), BUILTIN, needs_models=False)
+            if problems := [each for each in found.problems if each.path == ("store", "move_to")]:
+                raise config_error(problems)
+        return url
+
+    def _describe_target(self) -> str:
+        url = self._read_target()
+        return hide_password(self._resolve(url)) if url else ""
 
     def _resolve(self, url: str) -> str:
         """Returns the URL with the values of its secrets."""
@@ -363,11 +372,6 @@ def _plan_config(home: Path, url: str, environment: Mapping[str, str]) -> str:
     if finding.settings is None:
         raise config_error(finding.problems)
     return planned
-
-
-def hide_password(url: str) -> str:
-    password = urlsplit(url).password or ""
-    return url.replace(f":{password}@", ":***@", 1) if unquote(password) else url
 
 
 def _there_already() -> Conflict:

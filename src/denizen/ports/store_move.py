@@ -19,7 +19,9 @@ class StoreMove(Protocol):
         ...
 
     async def find_target(self) -> str:
-        """Returns where the configuration has the store moved to, without a password; empty for nowhere."""
+        """Returns where the configuration has the store moved to, without a password; empty for nowhere. Raises
+        InvalidInput when what it says there cannot be used.
+        """
         ...
 
     async def start(self) -> None:

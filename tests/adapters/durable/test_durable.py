@@ -22,6 +22,7 @@ from sqlalchemy import event
 
 from denizen.adapters.durable import recovery
 from denizen.adapters.durable.durable import DbosExecution
+from denizen.adapters.durable.open_runs import count_open_runs
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
@@ -646,3 +647,14 @@ async def test_runs_that_only_wait_leave_room_for_others(opened: Open, postgres_
     assert await worker.wait("run-1") == 1
     approved.set()
     assert await worker.wait("run-0") == 0
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_open_runs_are_counted_with_any_driver_and_a_log_that_cannot_be_read_is_told_without_a_password(
+    postgres_url: str,
+) -> None:
+    assert count_open_runs(postgres_url.replace("postgresql:", "postgresql+psycopg:")) == 0
+    for url in (f"postgresql:///no_such?{postgres_url.partition('?')[2]}", "postgresql://den:s3cr@127.0.0.1:1/db"):
+        with pytest.raises((NeedsAttention, Unavailable)) as caught:
+            count_open_runs(url)
+        assert "s3cr" not in f"{caught.value.explain()} {caught.value.fields}"

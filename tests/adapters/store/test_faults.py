@@ -136,9 +136,10 @@ async def test_a_postgres_database_that_does_not_exist_needs_attention(postgres_
 
 
 @pytest.mark.anyio
-async def test_a_postgres_url_with_an_unknown_setting_needs_attention() -> None:
+@pytest.mark.parametrize("url", [f"ana:{SECRET}@127.0.0.1/store?no_such=1", f"/store?password={SECRET}&no_such=1"])
+async def test_a_postgres_url_with_an_unknown_setting_needs_attention(url: str) -> None:
     with pytest.raises(NeedsAttention) as refusal:
-        await open_store(f"postgresql://ana:{SECRET}@127.0.0.1/store?no_such=1", clock=SystemClock())
+        await open_store(f"postgresql://{url}", clock=SystemClock())
     assert refusal.value.code == "store_url"
     tells_no_password(refusal.value)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from denizen.domain.attention import AccountPolicy, AccountStaff
-from denizen.domain.errors import Conflict
+from denizen.domain.errors import Conflict, DenizenError
 from denizen.domain.store_move import MoveProgress, MoveStage, StoreStatus, TableRows
 from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.commands.store import describe_progress, describe_store
@@ -28,12 +28,16 @@ class ScriptedMove:
     steps: list[MoveProgress] = field(default_factory=lambda: [COPYING, DONE])
     progress: MoveProgress = field(default_factory=MoveProgress)
     started: int = 0
+    unusable: DenizenError | None = None
+    """Why the configured target cannot be used."""
 
     async def status(self) -> StoreStatus:
         tables = (TableRows("turns", 0), TableRows("posts", 12_345))
         return StoreStatus(backend="sqlite", place="sqlite:////home/denizen.db", tables=tables, move=self.progress)
 
     async def find_target(self) -> str:
+        if self.unusable:
+            raise self.unusable
         return PLACE
 
     async def start(self) -> None:

@@ -18,7 +18,7 @@ from denizen.ports.store import Store
 if TYPE_CHECKING:
     from denizen.adapters.store.dialect import SqlDialect
 
-__all__ = ["open_dialect", "open_sql_reader", "open_store"]
+__all__ = ["hide_password", "open_dialect", "open_sql_reader", "open_store"]
 
 MAX_CONNECTIONS = 10
 """The connections to Postgres by default: opened when needed, and kept."""
@@ -68,6 +68,20 @@ def open_dialect(url: str, max_connections: int = MAX_CONNECTIONS) -> SqlDialect
 
         return PostgresDialect(parsed, max_connections)
     raise _refuse()
+
+
+def hide_password(url: str) -> str:
+    """Returns a URL of a store as people may see it; nothing but its kind where one cannot tell what is a password."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    from denizen.adapters.store.dialect import describe_url
+
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        return next((kind for kind in ("postgresql", "sqlite") if url.startswith(kind)), "another database")
+    return describe_url(parsed)
 
 
 def _refuse() -> InvalidInput:

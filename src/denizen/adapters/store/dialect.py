@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from urllib.parse import unquote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -58,6 +59,9 @@ MOVED = "denizen_moved"
 
 REVISION_TABLE = "denizen_revision"
 """The table of Alembic's revision. Its own name keeps another program's revisions in the same database safe."""
+
+SECRET_PARAMETERS = frozenset({"password", "sslpassword", "passfile"})
+"""The parameters in a URL of Postgres that nobody is to see."""
 
 
 class SqlDialect(Protocol):
@@ -209,3 +213,14 @@ def refuse_moved(where: str) -> Unavailable:
         fix="Restart Denizen: its configuration names the new database.",
         retry_after_s=5.0,
     )
+
+
+def describe_url(url: sa.URL) -> str:
+    """Returns a URL as people may see it. With an `@` in a password one cannot tell where that ends: then it is only
+    the kind of database.
+    """
+    kind = url.get_backend_name()
+    if "@" in (url.host or "") or (kind != "sqlite" and "@" in (url.database or "")):
+        return kind
+    hidden = {name: "***" for name in url.query if name.lower() in SECRET_PARAMETERS}
+    return unquote(url.update_query_dict(hidden).render_as_string(hide_password=True))

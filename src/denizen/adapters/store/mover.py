@@ -112,8 +112,8 @@ class StoreMover:
             return not self._is_final
 
     def run(self, switch: Callable[[], None]) -> MoveProgress:
-        """Moves everything. `switch` is called at the end, when the target is what is to be used; when it raises an
-        error of Denizen's, the source is opened again. After a move that was killed right there, a second one calls it.
+        """Moves everything. `switch` is called at the end, when the target is what is to be used; when it raises,
+        the source is opened again. After a move that was killed right there, a second one calls it.
 
         Raises NotFound and NeedsAttention for a source that is gone or has no tables, Conflict for a target with other
         data, for a move that has begun to another target, was cancelled or is done, NeedsAttention when the two
@@ -147,7 +147,7 @@ class StoreMover:
             pause_s = self._switch(source, target)
             try:
                 switch()
-            except DenizenError:
+            except BaseException:
                 self._reopen(source)
                 raise
             return self._finish(target, pause_s)

@@ -16,7 +16,15 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText
-from denizen.adapters.store.dialect import MOVED, REVISION_TABLE, IndexedTable, InsertInto, refuse_moved
+from denizen.adapters.store.dialect import (
+    MOVED,
+    REVISION_TABLE,
+    SECRET_PARAMETERS,
+    IndexedTable,
+    InsertInto,
+    describe_url,
+    refuse_moved,
+)
 from denizen.adapters.store.documents import passages
 from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.postgres_copy import choose_copy_name, copy_tables, enter_copy
@@ -277,7 +285,7 @@ def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:
 
     if not isinstance(error, psycopg.Error):
         return None
-    where = url.render_as_string(hide_password=True)
+    where = describe_url(url)
     why = _without_password(str(error).strip(), url)
     state = error.sqlstate or ""
     if MOVED in why:
@@ -323,6 +331,8 @@ def _is_refused(why: str) -> bool:
 
 
 def _without_password(text: str, url: sa.URL) -> str:
-    for secret in {str(url.password or ""), quote(str(url.password or ""), safe="")} - {""}:
+    hidden = [str(value) for name, value in url.query.items() if name.lower() in SECRET_PARAMETERS]
+    plain = {str(url.password or ""), *hidden}
+    for secret in (plain | {quote(each, safe="") for each in plain}) - {""}:
         text = text.replace(secret, "***")
     return text

@@ -74,6 +74,11 @@ class StorePages:
 
     async def _render(self, request: Request, *, error: DenizenError | None = None) -> Response:
         problem, now_s = find_problem(error), self._deps.clock.monotonic_s()
+        code = problem.status if problem else 200
+        try:
+            target = await self._move.find_target()
+        except DenizenError as unusable:  # the page is shown all the same
+            target, problem = "", problem or find_problem(unusable)
         if self._counted is None or now_s - self._counted[0] > COUNTED_EVERY_S:
             self._counted = now_s, await self._move.status()
         status = self._counted[1]
@@ -82,9 +87,9 @@ class StorePages:
             status=status,
             move=self._move.progress,
             total=sum(each.rows for each in status.tables),
-            target=await self._move.find_target(),
+            target=target,
             is_owner=RoleName.OWNER in get_principal(request).roles,
             notice=_NOTICES.get(request.query_params.get("done", ""), ""),
             problem=problem,
         )
-        return render("admin/store.html", page, status=problem.status if problem else 200)
+        return render("admin/store.html", page, status=code)
