@@ -9,6 +9,7 @@ Only what is spoken may carry a text to people who have not read it; minutes sta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
 from denizen.builtin_skills.discord import act
@@ -151,7 +152,8 @@ async def voice_transcript(context: ToolContext) -> str | ToolOutput:
     found: Any = await act(context, "voice_transcript")
     if not found["lines"]:
         return ToolOutput("Nothing was said so far.", is_own=True)
-    return quote_untrusted("\n".join(found["lines"]), source=f"transcript of {found['began_at']}, times in UTC")
+    began = datetime.fromisoformat(found["began_at"])
+    return quote_untrusted("\n".join(found["lines"]), source=f"transcript of {began:%Y-%m-%d %H:%M}, times in UTC")
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True, reads={Taint.OTHERS}, timeout_s=WRITE_UP_TIMEOUT_S)
@@ -166,7 +168,8 @@ async def voice_write_up(context: ToolContext) -> str:
     minutes = (await context.ask_model(_INSTRUCTIONS, said)).strip()
     if not minutes:
         raise ToolError("The model wrote nothing.")
-    done = await act(context, "voice_post_minutes", text=minutes[:MINUTES_CHARS])
+    meeting = {"channel": found["channel"], "began_at": found["began_at"]}
+    done = await act(context, "voice_post_minutes", text=minutes[:MINUTES_CHARS], **meeting)
     return f"The minutes are posted: {done['link']}"
 
 

@@ -16,7 +16,7 @@ from denizen.adapters.speech import EspeakSynthesizer, PocketsphinxRecognizer
 from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import MessageContent
-from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
@@ -74,6 +74,11 @@ class VoiceFixture:
 
     async def transcript(self) -> list[str]:
         return [line.partition(" ")[2] for line in (await self.act("voice_transcript"))["lines"]]
+
+    async def meeting(self) -> dict[str, Any]:
+        """Returns what tells the latest transcript from others."""
+        found = await self.act("voice_transcript")
+        return {"channel": found["channel"], "began_at": found["began_at"]}
 
     async def until_transcribed(self, count: int) -> list[str]:
         await self.until(lambda: len(self.desk.get_transcript(self.desk._client.guilds[0]).lines) >= count)
@@ -238,11 +243,27 @@ async def test_it_leaves_when_everybody_else_has_left_and_keeps_the_transcript(s
         await voice.until(lambda: sim.ada.user.id not in sim.guild.voice)
         with pytest.raises(NotFound, match="no voice channel"):
             await voice.act("voice_speak", text="hello")
-        done = await voice.act("voice_post_minutes", text="We meet at nine.")
+        done = await voice.act("voice_post_minutes", text="We meet at nine.", **await voice.meeting())
         posted = voice.bridge.messages[-1]
         assert (str(posted.id), posted.content) == (done["message"], "We meet at nine.")
         (file,) = posted.body.attachments
         assert sounds_like(file.content.decode().split(" ", 2)[2], f"Ana: {MEETING}")
+
+
+async def test_minutes_are_not_posted_of_a_transcript_that_another_one_has_followed(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        first = await voice.meeting()
+        await voice.act("voice_transcribe", on=False)
+        await voice.act("voice_transcribe")
+        before = voice.texts()
+        with pytest.raises(Conflict, match="not posted"):
+            await voice.act("voice_post_minutes", text="We meet at nine.", **first)
+        elsewhere = await voice.meeting() | {"channel": str(sim.general.id)}
+        with pytest.raises(Conflict, match="not posted"):
+            await voice.act("voice_post_minutes", text="We meet at nine.", **elsewhere)
+        assert voice.texts() == before
 
 
 async def test_it_goes_only_where_both_may_connect(sim: AccountFixture) -> None:
@@ -291,7 +312,7 @@ async def test_asking_whether_it_might_changes_nothing(sim: AccountFixture) -> N
         session = voice.session
         assert (session.is_speaking, session.transcript, session.assists, voice.texts()) == (False, None, False, [])
         with pytest.raises(NotFound, match="no transcript"):
-            await check("voice_post_minutes", text="We met.")
+            await check("voice_post_minutes", text="We met.", channel="1", began_at="2026-01-01T00:00:00+00:00")
 
 
 async def test_without_the_members_intent_it_knows_who_is_in_the_channel(sim: AccountFixture) -> None:

@@ -20,7 +20,7 @@ from denizen.adapters.discord.client.http import begin_change
 from denizen.adapters.discord.gateway.client import GatewayClient
 from denizen.adapters.discord.guild.audience import list_visible_rooms
 from denizen.adapters.discord.messages.conversion import to_room
-from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json, JsonObject
 
 if TYPE_CHECKING:  # the packages of the extra `voice` may be missing
@@ -160,15 +160,24 @@ async def voice_transcript(context: ActionContext) -> JsonObject:
     return {
         "channel": str(transcript.channel.id),
         "name": transcript.channel.name,
-        "began_at": transcript.began_at.isoformat(timespec="minutes"),
+        "began_at": transcript.began_at.isoformat(),
         "lines": _keep_newest(lines),
     }
 
 
-async def voice_post_minutes(context: ActionContext, text: str) -> JsonObject:
-    """Posts the minutes of a meeting in the chat of its channel, with the transcript as a file."""
+async def voice_post_minutes(context: ActionContext, text: str, channel: str, began_at: str) -> JsonObject:
+    """Posts the minutes of a meeting in the chat of its channel, with the transcript as a file. `channel` and
+    `began_at` are those of the transcript that the minutes were made of. Raises Conflict when another one has begun.
+    """
     transcript = await _get_transcript(context)
     where = transcript.channel
+    if (str(where.id), transcript.began_at.isoformat()) != (channel, began_at):
+        raise Conflict(
+            "The minutes are not posted.",
+            code="voice_other_transcript",
+            why="Another transcript has begun meanwhile, and that of the meeting is gone.",
+            fix="Write it up again; that takes the new one.",
+        )
     context.require_writing(where, "attach_files")
     said = "\n".join(f"{each.at:%Y-%m-%d %H:%M:%S} {each.name}: {each.text}" for each in transcript.lines)
     file = discord.File(io.BytesIO(said.encode()), f"transcript-{transcript.began_at:%Y-%m-%d-%H%M}.txt")
