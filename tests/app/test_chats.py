@@ -7,16 +7,19 @@ from contextlib import aclosing, closing
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 
 from denizen.app.build import Denizen, OpenOptions, open_denizen
 from denizen.app.model_choice import ModelChoice
+from denizen.app.serve import _leave_turns, _TurnGrace
 from denizen.domain.chat import ChatId
 from denizen.domain.conversation import own_place
 from denizen.domain.events import TurnFinished
 from denizen.engine.chats.live_chats import TitleChanged
-from denizen.testing.model_server import ModelAnswer, model_server
+from denizen.testing.model_server import DelayedAnswer, ModelAnswer, model_server
 from tests.app.home_folder import Home, make_request
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -63,6 +66,28 @@ async def test_the_model_names_a_chat_in_a_request_of_its_own_unless_it_is_told_
         assert (told, reply) == ([first, "Rome in May"] if titles else [first], "Rome in May.")
         assert (chat.title, len(server.bodies)) == (told[-1], 2 if titles else 1)
         assert not any("tools" in body for body in server.bodies if "Name the topic" in str(body))
+
+
+async def test_a_stop_waits_for_the_title_that_is_being_made(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("denizen.app.serve.GRACE_S", HANG_LIMIT_S)
+    async with model_server() as server:
+        home.write(CONFIG.format(url=server.openai_url, titles="true"))
+        held = [DelayedAnswer(ModelAnswer(text="Rome in May."), anyio.Event(), anyio.Event()) for _ in range(2)]
+        server.script(*held)
+        async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
+            with anyio.fail_after(HANG_LIMIT_S):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(say, denizen, "What should I see in Rome?")
+                    for each in held:
+                        await each.reached.wait()
+                    title, reply = held if "Name the topic" in str(server.bodies[0]) else reversed(held)
+                    reply.until.set()
+                    await denizen.turns.wait_for_working()
+                    group.start_soon(_leave_turns, denizen, _TurnGrace())
+                    await anyio.wait_all_tasks_blocked()
+                    title.until.set()
+            [chat] = await denizen.chats.list_chats(denizen.operator.key)
+    assert chat.title == "Rome in May"
 
 
 async def test_a_deleted_chat_leaves_nothing_in_the_store_nor_in_the_durable_log_nor_in_the_home_folder(

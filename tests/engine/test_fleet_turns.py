@@ -108,6 +108,27 @@ async def test_what_a_worker_writes_in_a_chat_before_it_stops_goes_with_the_chat
         assert not log.runs
 
 
+async def test_an_account_that_ends_stops_its_open_turns_alone(tmp_path: Path) -> None:
+    store, log, told = TemporaryStore(), MemoryLog(), DeafRelay(runs_turns=False)
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("ended"), ScriptedReply("never", before=gate))
+    async with (
+        open_engine(ScriptedModel(), store=store, log=log, relay=told) as web,
+        open_engine(model, store=store, log=log, relay=DeafRelay(runs_turns=True)) as worker,
+    ):
+        told.on_cancel = worker.turns.cancel_here
+        uploads = ChatUploads(store, UploadFolder(tmp_path), encode_image, read_pdf)
+        with anyio.fail_after(HANG_LIMIT_S):
+            ended = await web.turns.submit(message("1"))
+            await web.durable.wait(ended.id)
+            running = await web.turns.submit(message("2"))
+            await gate.reached.wait()
+            removal = ChatRemoval(web.services, web.turns, uploads, LiveChats())
+            await removal.forget_owner(ANA.key, [ended.id, running.id])
+        assert told.cancelled == [running.id]
+        assert (await web.turns.get(running.id)).status is TurnStatus.CANCELLED
+
+
 async def test_a_process_that_stops_waits_for_turns_that_work_and_not_for_those_that_wait() -> None:
     gate = ReplyGate()
     async with open_engine(ScriptedModel(ScriptedReply("done", before=gate))) as engine:

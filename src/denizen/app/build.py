@@ -7,7 +7,7 @@ the web server and the watcher of the configuration; commands that need only an 
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -150,10 +150,12 @@ class RestartSignal:
 
 @record
 class ProcessControl:
-    """The process itself: the wish to restart it, a move of its store, and the fleet that it is in."""
+    """The process itself: the wish to restart it, a move of its store, its work, and the fleet that it is in."""
 
     restart: RestartSignal
     store_move: HomeStoreMove
+    count_working: Callable[[], int]
+    """Returns how many durable runs are under way here and do not only wait for people or other turns."""
     fleet: Fleet | None = None
 
 
@@ -480,7 +482,7 @@ def _build_denizen(
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
         events=events,
-        process=ProcessControl(restart, store_move, adapters.fleet),
+        process=ProcessControl(restart, store_move, adapters.durable.count_working, adapters.fleet),
     )
 
 

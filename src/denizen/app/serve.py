@@ -81,6 +81,8 @@ WATCHER_PAUSE_S = 5.0
 """How often one looks whether a task watcher is configured by now."""
 GRACE_S = 2.0
 """How long turns may run on when the server is told to stop: enough for most answers that are being written."""
+LOOK_EVERY_S = 0.05
+"""How often a stop looks whether hooks, titles and summaries have ended."""
 
 
 _log = logging.getLogger("denizen.server")
@@ -324,11 +326,13 @@ async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server], 
 
 
 async def _leave_turns(denizen: Denizen, grace: _TurnGrace) -> None:
-    """Waits for the turns that end in `GRACE_S`, and leaves the others."""
+    """Waits for the turns that end in `GRACE_S`, and for what runs beside and after them, and leaves the others."""
     if denizen.fleet is not None:
         denizen.fleet.stop_claiming()
     with anyio.move_on_after(GRACE_S):
         await denizen.turns.wait_for_working()
+        while denizen.process.count_working() > 0:  # noqa: ASYNC110 - the end of a run sets no event
+            await anyio.sleep(LOOK_EVERY_S)
     await denizen.services.durable.aclose()
     grace.over.set()
 

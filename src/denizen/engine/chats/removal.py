@@ -10,7 +10,7 @@ import anyio
 from denizen.domain.chat import Chat
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import TurnId
-from denizen.domain.turn import TurnStatus
+from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.chats.live_chats import ChatChanged, LiveChats
 from denizen.engine.chats.titles import title_run_id
 from denizen.engine.chats.uploads import ChatUploads
@@ -38,8 +38,9 @@ class ChatRemoval:
         """Removes all chats and uploads of an owner whose account ends, stops what runs in them, and takes these turns,
         also those outside of chats, out of the durable log.
         """
-        for turn_id in turn_ids:
-            self._turns.cancel(turn_id)
+        async with self._services.store.work(write=False) as work:
+            turns = await work.turns.find_many(turn_ids)
+        self._stop_open(turns)
         while True:
             async with self._services.store.work(write=False) as work:
                 chats = await work.chats.list_chats(owner)
@@ -60,9 +61,7 @@ class ChatRemoval:
             turns += tasks
             sessions = await work.sessions.list_all(place)
             await work.chats.remove(place, now=now)
-        for turn in turns:
-            if turn.status is TurnStatus.OPEN:
-                self._turns.cancel(turn.id)
+        self._stop_open(turns)
         queues = {(session.agent, place) for session in sessions}
         for agent, at in queues | {(task.agent, task.conversation_id) for task in tasks}:
             async with self._turns.hold(agent, at):
@@ -73,6 +72,12 @@ class ChatRemoval:
         await self._uploads.remove_chat(chat.owner, chat.id)
         await self._services.durable.forget(runs)
         self._live.publish(place, ChatChanged(is_removed=True))
+
+    def _stop_open(self, turns: Sequence[Turn]) -> None:
+        """Stops those that have not ended. In a fleet, each stop is a message to all and a write."""
+        for turn in turns:
+            if turn.status is TurnStatus.OPEN:
+                self._turns.cancel(turn.id)
 
     async def _end_runs(self, turn_ids: Sequence[TurnId]) -> Sequence[str]:
         """Waits until nothing of these turns runs any more, in any process, and returns their runs, which have what
