@@ -324,10 +324,12 @@ async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server], 
 
 
 async def _leave_turns(denizen: Denizen, grace: _TurnGrace) -> None:
-    """Waits for the turns that end in `GRACE_S`, and leaves the others."""
+    """Waits for the turns that end in `GRACE_S`, and leaves the others: all of them when the store has moved, since
+    none can end here then.
+    """
     if denizen.fleet is not None:
         denizen.fleet.stop_claiming()
-    with anyio.move_on_after(GRACE_S):
+    with anyio.move_on_after(0 if denizen.restart.has_store_moved else GRACE_S):
         await denizen.turns.wait_for_working()
     await denizen.services.durable.aclose()
     grace.over.set()
