@@ -11,12 +11,16 @@ import pytest
 from anyio import to_thread
 
 from denizen.adapters.store import hide_password
+from denizen.app import serve
+from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.home.secrets import load_secrets
 from denizen.app.store_move import UNFINISHED, HomeStoreMove, choose_durable_database, keep_password
 from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention, NotFound
 from denizen.domain.store_move import MoveStage
+from denizen.testing.model_server import DelayedAnswer, ModelAnswer, model_server
 from tests.adapters.store.test_mover import ROWS, fill
-from tests.app.home_folder import LAB, Home, open_home
+from tests.app.home_folder import LAB, Home, make_request, open_home
+from tests.timing import HANG_LIMIT_S
 
 pytest_plugins = ["tests.postgres"]
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("postgres")]
@@ -126,6 +130,22 @@ async def test_a_store_that_is_gone_is_not_moved(home: Home) -> None:
         await HomeStoreMove(home.load(LAB), {}).run(target)
     assert caught.value.code == "store_missing"
     assert not (home.path / "denizen.db").exists()
+
+
+async def test_no_time_is_given_to_turns_that_cannot_end_because_the_store_has_moved(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "GRACE_S", 100 * HANG_LIMIT_S)
+    answer = DelayedAnswer(ModelAnswer(text="Late."), anyio.Event(), anyio.Event())
+    async with model_server() as server:
+        server.script(answer)
+        home.write(LAB.replace("http://127.0.0.1:9/v1", server.openai_url))
+        async with open_denizen(home.path, OpenOptions()) as denizen:
+            await denizen.turns.submit(make_request(denizen, "Hi"))
+            await answer.reached.wait()
+            denizen.restart.follow_store()
+            with anyio.fail_after(HANG_LIMIT_S):
+                await serve._leave_turns(denizen, serve._TurnGrace())
 
 
 async def test_whoever_leaves_a_move_leaves_it_stopped_and_it_goes_on_to_the_same_place(home: Home) -> None:

@@ -145,7 +145,13 @@ class RestartSignal:
 
     def __init__(self) -> None:
         self.is_possible = False
+        self.has_store_moved = False
         self.wanted = anyio.Event()
+
+    def follow_store(self) -> None:
+        """Asks for a restart because the store has moved: nothing here can write any more."""
+        self.has_store_moved = True
+        self.wanted.set()
 
 
 @record
@@ -412,7 +418,7 @@ def _build_denizen(
     )
     platforms = build_platform_services(runtime, services, channels, mirror, knowledge, build_feed_fetcher(settings))
     restart = RestartSignal()
-    adapters.durable.on_moved = restart.wanted.set
+    adapters.durable.on_moved = restart.follow_store
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
     administration = ServerAdministration(runtime, assistant, records)

@@ -134,7 +134,7 @@ class Reloader:
             except Exception as error:  # noqa: BLE001 - the boundary of a job: a fault here must not end the server
                 if isinstance(error, DenizenError) and error.code == STORE_MOVED:
                     _log.info("the data has moved to another database, restarting")
-                    self._denizen.restart.wanted.set()
+                    self._denizen.restart.follow_store()
                     return
                 if not _lacks_descriptors(error):
                     _tell_refusal(error)

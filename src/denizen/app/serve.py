@@ -326,10 +326,12 @@ async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server], 
 
 
 async def _leave_turns(denizen: Denizen, grace: _TurnGrace) -> None:
-    """Waits for the turns that end in `GRACE_S`, and for what runs beside and after them, and leaves the others."""
+    """Waits for the turns that end in `GRACE_S`, and for what runs beside and after them, and leaves the others: all of
+    them when the store has moved, since none can end here then.
+    """
     if denizen.fleet is not None:
         denizen.fleet.stop_claiming()
-    with anyio.move_on_after(GRACE_S):
+    with anyio.move_on_after(0 if denizen.restart.has_store_moved else GRACE_S):
         await denizen.turns.wait_for_working()
         while denizen.process.count_working() > 0:  # noqa: ASYNC110 - the end of a run sets no event
             await anyio.sleep(LOOK_EVERY_S)

@@ -19,7 +19,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotFound, Unavailable
 from denizen.domain.fleet import HeldAccount
-from denizen.domain.ids import AgentName, derive
+from denizen.domain.ids import AgentName, derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
@@ -128,7 +128,7 @@ class RemoteChannel:
         yield
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
-        return await self._call("open_thread", place=place, message_id=message_id, title=title)
+        return await self._call("open_thread", once=fresh("thread"), place=place, message_id=message_id, title=title)
 
     async def open_direct(self, user_id: str) -> Place:
         return await self._call("open_direct", user_id=user_id)
