@@ -14,12 +14,13 @@ from denizen.domain.ids import AgentName
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
+from denizen.domain.verdict import Decision
 from denizen.domain.workflow_run import NodeStatus
-from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits, ToolRule
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import LOOK, WRITE, ToolsetFixture
-from tests.engine.platform_fixture import ADA, open_platform
+from tests.engine.platform_fixture import ADA, World, open_platform
 from tests.engine.workflows.workflow_fixture import make, node, run
 
 pytestmark = pytest.mark.anyio
@@ -111,6 +112,43 @@ async def test_only_a_call_that_does_no_harm_twice_is_made_again(tool: str, trie
     assert flaky.asked == ["a"] * tries
     assert len(set(flaky.keys)) == 1
     assert ("may have acted" in node(found, "act").error) == (tries == 1)
+
+
+@pytest.mark.parametrize("retry", [0, 1])
+@pytest.mark.parametrize(("tool", "tries"), [("post", 2), ("write", 1)])
+async def test_a_loop_that_is_tried_again_repeats_only_calls_that_do_no_harm_twice(
+    tool: str, tries: int, retry: int
+) -> None:
+    flow = make(
+        {
+            "start": {"type": "manual", "then": "outer"},
+            "outer": {"type": "for_each", "items": ["b"], "each": "each", "retry": 1},
+            "each": {"type": "for_each", "items": ["a"], "each": "act"},
+            "act": {**ACT, "tool": tool, "retry": retry},
+        }
+    )
+    flaky = Flaky(a=9)
+    async with open_platform(tools=flaky.tools, workflows=flow) as server:
+        found = await run(server)
+    assert flaky.asked == ["a"] * (1 if tries == 1 else tries * (1 + retry))
+    assert ("may have acted" in found.failure) == (tries == 1)
+
+
+async def test_a_loop_that_is_tried_again_does_not_repeat_what_the_gate_denied() -> None:
+    flow = make(
+        {
+            "start": {"type": "manual", "then": "each"},
+            "each": {"type": "for_each", "items": ["a", "b"], "each": "act", "retry": 3},
+            "act": ACT,
+        }
+    )
+    flaky, world = Flaky(), World()
+    began_at = world.clock.now()
+    gate = GatePolicy(rules=(ToolRule("post", Decision.DENY, {"q": "b"}),))
+    async with open_platform(world, tools=flaky.tools, gate=gate, workflows=flow) as server:
+        found = await run(server)
+    assert flaky.asked == ["a"] and "Denied" in found.failure
+    assert world.clock.now() == began_at, "nothing was waited for"
 
 
 @pytest.mark.parametrize(("retry_after_s", "status"), [(60, TurnStatus.DONE), (20, TurnStatus.FAILED)])

@@ -81,7 +81,9 @@ _DENIED = "workflow_denied"
 """A no is not asked about again."""
 _MAY_HAVE_ACTED = "workflow_not_repeated"
 _STOPPED = "workflow_stopped"
-_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED, FORGOTTEN})
+_FAILED, _FAILED_FOR_GOOD = "workflow_failed", "workflow_failed_for_good"
+"""A node has failed, and no way leads on: what is around it may be tried again, or not."""
+_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED, _FAILED_FOR_GOOD, FORGOTTEN})
 """The codes of errors after which a node is not tried again."""
 
 _PATIENT = (NodeEffect.PEOPLE, NodeEffect.WAITS)
@@ -126,7 +128,9 @@ class _RunStopped(Exception):  # noqa: N818 - a `stop` node is no fault
 
 @dataclass(slots=True, kw_only=True)
 class _Level:
-    """The nodes that run together: all of a workflow, or one round of a loop. `scope` grows with their outputs."""
+    """The nodes that run together: all of a workflow, or one round of a loop. `scope` grows with their outputs.
+    `is_retried`: what is around them is tried again when one of them fails.
+    """
 
     workflow: Workflow
     among: frozenset[str]
@@ -134,6 +138,7 @@ class _Level:
     scope: dict[str, Json]
     prefix: str = ""
     depth: int = 0
+    is_retried: bool = False
     replies: list[str] = field(default_factory=list[str])
 
     def path(self, node: WorkflowNode) -> str:
@@ -358,7 +363,7 @@ class _Run:
         results = await self._steps.call(calls, toolbox, is_asked=False, origin=Origin.WORKFLOW)
         await self._steps.save()
         ends = zip(works, calls, results, strict=True)
-        return [self._read_call(each, call, result, toolbox.find(call.tool)) for each, call, result in ends]
+        return [self._read_call(level, each, call, result, toolbox.find(call.tool)) for each, call, result in ends]
 
     def _plan_call(self, work: _NodeWork, level: _Level) -> ToolCallPart:
         """The id of the call, its idempotency key, is the same for every attempt. An agent that is asked again works in
@@ -372,7 +377,7 @@ class _Run:
         )
 
     def _read_call(
-        self, work: _NodeWork, call: ToolCallPart, result: ToolResultPart, bound: BoundTool | None
+        self, level: _Level, work: _NodeWork, call: ToolCallPart, result: ToolResultPart, bound: BoundTool | None
     ) -> _Outcome:
         if not result.is_error:
             return NodeResult(outputs={"text": result.text, "is_error": False})
@@ -394,7 +399,7 @@ class _Run:
         if message.startswith("Denied: "):
             return InvalidInput(message, code=_DENIED, fix=fix)
         is_safe = is_unsent or (bound is not None and (bound.spec.read_only or bound.spec.idempotent))
-        if is_safe or not work.node.settings["retry"]:
+        if is_safe or not (work.node.settings["retry"] or level.is_retried):
             return InvalidInput(message, code="workflow_tool", fix=fix)
         return InvalidInput(
             message,
@@ -568,6 +573,7 @@ class _Run:
                 scope={**level.scope, "item": item, "index": index},
                 prefix=f"{work.path}[{index}]/",
                 depth=level.depth,
+                is_retried=level.is_retried or bool(node.settings["retry"]),
                 replies=level.replies,
             )
             await self._walk(within)
@@ -598,6 +604,7 @@ class _Run:
             scope={"event": {}, "input": given, "run": level.scope["run"], "error": ""},
             prefix=f"{work.path}/",
             depth=level.depth + 1,
+            is_retried=level.is_retried or bool(work.node.settings["retry"]),
             replies=replies,
         )
         output: Json = {}
@@ -652,11 +659,12 @@ def _raise_error(outcome: _Outcome) -> NodeResult:
 
 def _explain_failure(workflow: Workflow, path: str, error: DenizenError) -> DenizenError:
     """Returns the error of a run in which a node failed. What may pass stays such; an inner error is told as it is."""
-    if error.code == "workflow_failed":
+    if error.code in (_FAILED, _FAILED_FOR_GOOD):
         return error
     message = f"The node '{path}' of the workflow '{workflow.name}' failed: {error.message}"
     family = Unavailable if isinstance(error, Unavailable) else InvalidInput
-    return family(message, code="workflow_failed", why=error.why, fix=error.fix)
+    code = _FAILED_FOR_GOOD if error.code in _FINAL else _FAILED
+    return family(message, code=code, why=error.why, fix=error.fix)
 
 
 def _read_wait(node: WorkflowNode, row: Mapping[str, Json]) -> _Outcome:
