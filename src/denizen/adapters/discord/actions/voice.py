@@ -130,6 +130,7 @@ async def voice_transcribe(context: ActionContext, *, on: bool = True) -> JsonOb
     if session.transcript is not None:
         return {"channel": str(where.id), "name": where.name}
     await _post(context, where, LISTENING)
+    _require_still_in(context, session, where)
     desk.begin_transcript(context.guild)
     return {"channel": str(where.id), "name": where.name}
 
@@ -148,6 +149,7 @@ async def voice_assist(context: ActionContext, *, on: bool = True, wake_word: st
         return {"channel": str(where.id), "name": where.name} | await _tell_stopped(context, session)
     if not session.assists:
         await _post(context, where, f"{CONVERSING} Begin with “{wake_word}”." if wake_word else CONVERSING)
+        _require_still_in(context, session, where)
     session.assists, session.wake_word = True, wake_word.strip()
     session.follow()
     return {"channel": str(where.id), "name": where.name}
@@ -198,6 +200,17 @@ def _get_session(context: ActionContext) -> VoiceSession:
     session = _get_desk(context).get(context.guild)
     context.require_asker("connect", session.channel)
     return session
+
+
+def _require_still_in(context: ActionContext, session: VoiceSession, where: discord.VoiceChannel) -> None:
+    """Raises Conflict unless the account is in the channel that was told, without having left it."""
+    if _get_desk(context).find(context.guild) is not session or session.line.channel.id != where.id:
+        raise Conflict(
+            "I do not listen.",
+            code="voice_moved",
+            why="I came into another channel while I told the first one, and nobody there was told.",
+            fix="Ask again.",
+        )
 
 
 async def _get_transcript(context: ActionContext) -> Transcript:
