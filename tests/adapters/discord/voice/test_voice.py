@@ -12,7 +12,7 @@ import pytest
 
 from denizen.adapters.discord.account import DiscordAccount
 from denizen.adapters.discord.voice.desk import VoiceDesk, to_spoken
-from denizen.adapters.discord.voice.session import VoiceServices, VoiceSession
+from denizen.adapters.discord.voice.session import VoiceServices, VoiceSession, cut_wake_word
 from denizen.adapters.speech import EspeakSynthesizer, PocketsphinxRecognizer
 from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import SystemClock
@@ -100,6 +100,16 @@ class HeldRecognizer:
         self.asked.set()
         await self.goes_on.wait()
         return "words"
+
+
+class ListedRecognizer:
+    """A recognizer that understands these texts, one after another."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._texts = texts
+
+    async def transcribe(self, sound: Sound) -> str:
+        return self._texts.pop(0)
 
 
 async def nobody_opted_out(user_id: str, roles: frozenset[str], channel: str) -> bool:
@@ -219,17 +229,45 @@ async def test_what_is_said_to_the_assistant_arrives_as_a_message_and_the_answer
 
 
 async def test_the_assistant_waits_for_its_word(sim: AccountFixture) -> None:
-    async with open_voice(sim) as voice:
+    recognizer = ListedRecognizer(["I met the computer", "Computer, when do we begin?"])
+    async with open_voice(sim, Speech(EspeakSynthesizer(), recognizer)) as voice:
         await voice.join()
-        await voice.act("voice_assist", wake_word="Meeting")
-        assert voice.texts()[-1].endswith("Begin with “Meeting”.")
+        await voice.act("voice_assist", wake_word=" computer ")
+        assert voice.texts()[-1].endswith("Begin with “computer”.")
         await voice.say(sim.ana, ECONOMY)
-        await voice.say(sim.ana, MEETING)
+        await voice.say(sim.ben, MEETING)
         await voice.heard.until(lambda: any(not each.is_mine for each in voice.heard.arrivals))
-        (asked,) = [each.question for each in voice.heard.arrivals if not each.is_mine]
-        assert sounds_like(asked, "starts at nine o'clock tomorrow")
+        assert [each.question for each in voice.heard.arrivals if not each.is_mine] == ["when do we begin?"]
         await voice.act("voice_assist", on=False)
         assert voice.texts()[-1] == "I have stopped listening."
+
+
+async def test_the_channel_is_told_of_each_other_word(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        for word in ("computer", " computer", "Ada", ""):
+            await voice.act("voice_assist", wake_word=word)
+        assert [text.partition("any time.")[2] for text in voice.texts()] == [
+            " Begin with “computer”.",
+            " Begin with “Ada”.",
+            "",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Ada, what is that?", "what is that?"),
+        ("… ADA: go on", "go on"),
+        ("I met Ada yesterday", ""),
+        ("Adam went home", ""),
+        ("Ada", ""),
+    ],
+)
+def test_the_wake_word_is_the_first_word(said: str, asked: str) -> None:
+    assert cut_wake_word(said, "ada") == asked
+    assert cut_wake_word(f"Hey, {said}", "hey ada") == asked
+    assert cut_wake_word(said, "") == said
 
 
 async def test_where_it_is_moved_to_it_does_not_listen(sim: AccountFixture) -> None:

@@ -147,10 +147,11 @@ async def voice_assist(context: ActionContext, *, on: bool = True, wake_word: st
         session.assists = False
         session.follow()
         return {"channel": str(where.id), "name": where.name} | await _tell_stopped(context, session)
-    if not session.assists:
+    wake_word = wake_word.strip()
+    if not session.assists or wake_word != session.wake_word:
         await _post(context, where, f"{CONVERSING} Begin with “{wake_word}”." if wake_word else CONVERSING)
         _require_still_in(context, session, where)
-    session.assists, session.wake_word = True, wake_word.strip()
+    session.assists, session.wake_word = True, wake_word
     session.follow()
     return {"channel": str(where.id), "name": where.name}
 

@@ -7,6 +7,7 @@ recognized. Nothing is recognized of bots and of people who opted out.
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -195,8 +196,11 @@ class VoiceSession:
 
 
 def cut_wake_word(text: str, wake_word: str) -> str:
-    """Returns what was said after the wake word; empty where that was not said. Without one it is the whole text."""
+    """Returns what was said after the wake word; empty where the text does not begin with it, whatever its case and
+    punctuation. Without one it is the whole text.
+    """
     if not wake_word:
         return text
-    at = text.casefold().find(wake_word.casefold())
-    return text[at + len(wake_word) :].lstrip(" ,.:;!?") if at >= 0 else ""
+    words = r"\W+".join(map(re.escape, wake_word.split()))
+    found = re.match(rf"\W*{words}(?!\w)", text, re.IGNORECASE)
+    return text[found.end() :].lstrip(" ,.:;!?") if found else ""
