@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 import pytest
 
 from denizen.adapters.discord.account import DiscordAccount
 from denizen.adapters.discord.voice.desk import VoiceDesk, to_spoken
-from denizen.adapters.discord.voice.session import VoiceServices, VoiceSession
+from denizen.adapters.discord.voice.session import VoiceServices, VoiceSession, cut_wake_word
 from denizen.adapters.speech import EspeakSynthesizer, PocketsphinxRecognizer
 from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import SystemClock
@@ -20,7 +21,7 @@ from denizen.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.ports.speech import Speech
+from denizen.ports.speech import Sound, Speech
 from denizen.testing.discord import DiscordPermission, SimChannel, SimUser
 from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.account_fixture import AccountFixture, RecordingListener, running
@@ -58,9 +59,9 @@ class VoiceFixture:
     ) -> dict[str, Any]:
         user = by or self.sim.ana
         asker = Principal(PrincipalKind.PLATFORM_USER, f"discord:{user.id}", user.display_name)
-        key = details.pop("key", "") or fresh("call")
+        key, enter = details.pop("key", "") or fresh("call"), details.pop("enter", enter_at_once)
         warrant = OnBehalfOf(asker, self.sim.place(where or self.bridge), key)
-        return await self.account.act(PlatformAction(name, details), warrant, enter=enter_at_once)
+        return await self.account.act(PlatformAction(name, details), warrant, enter=enter)
 
     async def join(self) -> None:
         await self.act("voice_join")
@@ -88,12 +89,35 @@ class VoiceFixture:
         return [each.content for each in self.bridge.messages]
 
 
+class HeldRecognizer:
+    """A recognizer that understands nothing but `words`, once it may go on."""
+
+    def __init__(self) -> None:
+        self.asked = anyio.Event()
+        self.goes_on = anyio.Event()
+
+    async def transcribe(self, sound: Sound) -> str:
+        self.asked.set()
+        await self.goes_on.wait()
+        return "words"
+
+
+class ListedRecognizer:
+    """A recognizer that understands these texts, one after another."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._texts = texts
+
+    async def transcribe(self, sound: Sound) -> str:
+        return self._texts.pop(0)
+
+
 async def nobody_opted_out(user_id: str, roles: frozenset[str], channel: str) -> bool:
     return False
 
 
 @asynccontextmanager
-async def open_voice(sim: AccountFixture) -> AsyncGenerator[VoiceFixture]:
+async def open_voice(sim: AccountFixture, speech: Speech = SPEECH) -> AsyncGenerator[VoiceFixture]:
     bridge = sim.guild.add_channel("Bridge", kind="voice")
     for user in (sim.ana, sim.ben):
         sim.world.join_voice(user, bridge)
@@ -102,7 +126,7 @@ async def open_voice(sim: AccountFixture) -> AsyncGenerator[VoiceFixture]:
     async def is_opted_out(user_id: str, roles: frozenset[str], channel: str) -> bool:
         return user_id in opted_out
 
-    services = VoiceServices(clock=SystemClock(), open_speech=lambda: SPEECH, is_opted_out=is_opted_out)
+    services = VoiceServices(clock=SystemClock(), open_speech=lambda: speech, is_opted_out=is_opted_out)
     async with running(sim, voice=services) as (account, heard):
         yield VoiceFixture(sim, account, heard, bridge, opted_out)
 
@@ -205,17 +229,45 @@ async def test_what_is_said_to_the_assistant_arrives_as_a_message_and_the_answer
 
 
 async def test_the_assistant_waits_for_its_word(sim: AccountFixture) -> None:
-    async with open_voice(sim) as voice:
+    recognizer = ListedRecognizer(["I met the computer", "Computer, when do we begin?"])
+    async with open_voice(sim, Speech(EspeakSynthesizer(), recognizer)) as voice:
         await voice.join()
-        await voice.act("voice_assist", wake_word="Meeting")
-        assert voice.texts()[-1].endswith("Begin with “Meeting”.")
-        await voice.say(sim.ben, ECONOMY)
-        await voice.say(sim.ana, MEETING)
+        await voice.act("voice_assist", wake_word=" computer ")
+        assert voice.texts()[-1].endswith("Begin with “computer”.")
+        await voice.say(sim.ana, ECONOMY)
+        await voice.say(sim.ben, MEETING)
         await voice.heard.until(lambda: any(not each.is_mine for each in voice.heard.arrivals))
-        (asked,) = [each.question for each in voice.heard.arrivals if not each.is_mine]
-        assert sounds_like(asked, "starts at nine o'clock tomorrow")
+        assert [each.question for each in voice.heard.arrivals if not each.is_mine] == ["when do we begin?"]
         await voice.act("voice_assist", on=False)
         assert voice.texts()[-1] == "I have stopped listening."
+
+
+async def test_the_channel_is_told_of_each_other_word(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        for word in ("computer", " computer", "Ada", ""):
+            await voice.act("voice_assist", wake_word=word)
+        assert [text.partition("any time.")[2] for text in voice.texts()] == [
+            " Begin with “computer”.",
+            " Begin with “Ada”.",
+            "",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Ada, what is that?", "what is that?"),
+        ("… ADA: go on", "go on"),
+        ("I met Ada yesterday", ""),
+        ("Adam went home", ""),
+        ("Ada", ""),
+    ],
+)
+def test_the_wake_word_is_the_first_word(said: str, asked: str) -> None:
+    assert cut_wake_word(said, "ada") == asked
+    assert cut_wake_word(f"Hey, {said}", "hey ada") == asked
+    assert cut_wake_word(said, "") == said
 
 
 async def test_where_it_is_moved_to_it_does_not_listen(sim: AccountFixture) -> None:
@@ -229,6 +281,44 @@ async def test_where_it_is_moved_to_it_does_not_listen(sim: AccountFixture) -> N
         session = voice.session
         await voice.until(lambda: session.channel.id == engine.id and not session.line.receiver.listens)
         assert (session.transcript, session.assists) == (None, False)
+
+
+@pytest.mark.parametrize("name", ["voice_transcribe", "voice_assist"])
+async def test_moved_while_it_tells_one_channel_it_does_not_listen_in_the_other(sim: AccountFixture, name: str) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        engine = sim.guild.add_channel("Engine", kind="voice")
+        session = voice.session
+
+        @asynccontextmanager
+        async def move_after_telling(*_: object) -> AsyncGenerator[None]:
+            yield
+            sim.world.join_voice(sim.ben, engine)
+            sim.world.join_voice(sim.ada.user, engine)
+            await voice.until(lambda: session.channel.id == engine.id)
+
+        with pytest.raises(Conflict, match="do not listen"):
+            await voice.act(name, enter=move_after_telling)
+        assert (session.transcript, session.assists, session.line.receiver.listens) == (None, False, False)
+
+
+async def test_what_was_said_before_it_was_moved_is_not_in_the_transcript_of_the_next_channel(
+    sim: AccountFixture,
+) -> None:
+    recognizer = HeldRecognizer()
+    async with open_voice(sim, Speech(EspeakSynthesizer(), recognizer)) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ana, MEETING)
+        await recognizer.asked.wait()
+        engine = sim.guild.add_channel("Engine", kind="voice")
+        for user in (sim.ben, sim.ada.user):
+            sim.world.join_voice(user, engine)
+        await voice.until(lambda: sim.discord.voice.is_ready(sim.ada.user, engine) and not voice.session.transcript)
+        await voice.act("voice_transcribe")
+        recognizer.goes_on.set()
+        await sim.discord.voice.speak(sim.ben, engine, await EspeakSynthesizer().synthesize(ECONOMY))
+        assert await voice.until_transcribed(1) == ["Ben: words"]
 
 
 async def test_it_leaves_when_everybody_else_has_left_and_keeps_the_transcript(sim: AccountFixture) -> None:
@@ -260,7 +350,7 @@ async def test_minutes_are_not_posted_of_a_transcript_that_another_one_has_follo
         before = voice.texts()
         with pytest.raises(Conflict, match="not posted"):
             await voice.act("voice_post_minutes", text="We meet at nine.", **first)
-        elsewhere = await voice.meeting() | {"channel": str(sim.general.id)}
+        elsewhere: dict[str, Any] = {**await voice.meeting(), "channel": str(sim.general.id)}
         with pytest.raises(Conflict, match="not posted"):
             await voice.act("voice_post_minutes", text="We meet at nine.", **elsewhere)
         assert voice.texts() == before

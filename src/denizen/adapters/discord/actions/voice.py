@@ -130,6 +130,7 @@ async def voice_transcribe(context: ActionContext, *, on: bool = True) -> JsonOb
     if session.transcript is not None:
         return {"channel": str(where.id), "name": where.name}
     await _post(context, where, LISTENING)
+    _require_still_in(context, session, where)
     desk.begin_transcript(context.guild)
     return {"channel": str(where.id), "name": where.name}
 
@@ -146,9 +147,11 @@ async def voice_assist(context: ActionContext, *, on: bool = True, wake_word: st
         session.assists = False
         session.follow()
         return {"channel": str(where.id), "name": where.name} | await _tell_stopped(context, session)
-    if not session.assists:
+    wake_word = wake_word.strip()
+    if not session.assists or wake_word != session.wake_word:
         await _post(context, where, f"{CONVERSING} Begin with “{wake_word}”." if wake_word else CONVERSING)
-    session.assists, session.wake_word = True, wake_word.strip()
+        _require_still_in(context, session, where)
+    session.assists, session.wake_word = True, wake_word
     session.follow()
     return {"channel": str(where.id), "name": where.name}
 
@@ -198,6 +201,17 @@ def _get_session(context: ActionContext) -> VoiceSession:
     session = _get_desk(context).get(context.guild)
     context.require_asker("connect", session.channel)
     return session
+
+
+def _require_still_in(context: ActionContext, session: VoiceSession, where: discord.VoiceChannel) -> None:
+    """Raises Conflict unless the account is in the channel that was told, without having left it."""
+    if _get_desk(context).find(context.guild) is not session or session.line.channel.id != where.id:
+        raise Conflict(
+            "I do not listen.",
+            code="voice_moved",
+            why="I came into another channel while I told the first one, and nobody there was told.",
+            fix="Ask again.",
+        )
 
 
 async def _get_transcript(context: ActionContext) -> Transcript:

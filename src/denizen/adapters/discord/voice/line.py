@@ -66,10 +66,14 @@ class _TalkBuffer:
         self.samples = bytearray()
         self.last_s = now_s
         self.is_silent = False
+        self.dropped = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.samples) >= MAX_TALK_S * SAMPLE_RATE_HZ * SAMPLE_BYTES
 
     def is_over(self, now_s: float) -> bool:
-        too_long = len(self.samples) >= MAX_TALK_S * SAMPLE_RATE_HZ * SAMPLE_BYTES
-        return too_long or now_s - self.last_s > (PAUSE_S if self.is_silent else LOST_S)
+        return self.is_full or now_s - self.last_s > (PAUSE_S if self.is_silent else LOST_S)
 
 
 def open_packet(data: bytes, key: bytes) -> tuple[int, bytes] | None:
@@ -145,6 +149,9 @@ class TalkReceiver:
             if talk is not None:
                 talk.is_silent = True
             return
+        if talk is not None and talk.is_full:  # until it is taken, which waits for the recognition of others
+            talk.dropped += 1
+            return
         plain = self._unlock(user_id, payload)
         if plain is None:
             return
@@ -164,6 +171,9 @@ class TalkReceiver:
             over = [each for each in self._talks.values() if each.is_over(now_s)]
             for each in over:
                 del self._talks[each.user_id]
+        if dropped := sum(each.dropped for each in over):
+            seconds = round(dropped * FRAME_SAMPLES / SAMPLE_RATE_HZ)
+            _log.warning("recognition is too slow: %s s of talk were dropped", seconds)
         talks = [Talk(each.user_id, Sound(bytes(each.samples))) for each in over]
         return [each for each in talks if each.sound.duration_s >= MIN_TALK_S]
 

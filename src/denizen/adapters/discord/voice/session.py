@@ -7,6 +7,7 @@ recognized. Nothing is recognized of bots and of people who opted out.
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -70,6 +71,15 @@ class VoiceServices:
 
 Ask = Callable[[discord.Member, str], Awaitable[None]]
 """Hands what a member said to the agent, as if they had written it."""
+
+
+@record
+class _ListeningState:
+    """The channel in which talks were heard, and what it was told of then."""
+
+    channel_id: int
+    transcript: Transcript | None
+    assists: bool
 
 
 class VoiceSession:
@@ -156,36 +166,41 @@ class VoiceSession:
 
     async def _listen(self) -> None:
         while True:
+            told = _ListeningState(self.line.channel.id, self.transcript, self.assists)
             for talk in self.line.receiver.take_finished():
                 try:
-                    await self._write_down(talk)
+                    await self._write_down(talk, told)
                 except DenizenError as error:
                     self.problem = error.explain()
                     _log.warning("a talk was not recognized: %s", error.message, extra=error.fields)
             await anyio.sleep(LOOK_EVERY_S)
 
-    async def _write_down(self, talk: Talk) -> None:
+    async def _write_down(self, talk: Talk, told: _ListeningState) -> None:
+        """Uses a talk for what its channel was told of, as far as that still goes on."""
         member = self.channel.guild.get_member(talk.user_id)
         if member is None or member.bot:
             return
         roles = frozenset(str(role.id) for role in member.roles)
-        if await self._services.is_opted_out(str(member.id), roles, str(self.channel.id)):
+        if await self._services.is_opted_out(str(member.id), roles, str(told.channel_id)):
             return
         text = await self._services.open_speech().recognizer.transcribe(talk.sound)
-        if not text:
+        if not text or self.line.channel.id != told.channel_id:
             return
         self.problem = ""
-        if self.transcript is not None:
+        if told.transcript is not None and told.transcript is self.transcript:
             now = self._services.clock.now()
-            self.transcript.lines.append(SpokenLine(now, str(member.id), member.display_name, text))
-            _log.info("a talk was written down", extra={"room": str(self.channel.id)})
-        if self.assists and (asked := cut_wake_word(text, self.wake_word)):
+            told.transcript.lines.append(SpokenLine(now, str(member.id), member.display_name, text))
+            _log.info("a talk was written down", extra={"room": str(told.channel_id)})
+        if told.assists and self.assists and (asked := cut_wake_word(text, self.wake_word)):
             await self._ask(member, asked)
 
 
 def cut_wake_word(text: str, wake_word: str) -> str:
-    """Returns what was said after the wake word; empty where that was not said. Without one it is the whole text."""
+    """Returns what was said after the wake word; empty where the text does not begin with it, whatever its case and
+    punctuation. Without one it is the whole text.
+    """
     if not wake_word:
         return text
-    at = text.casefold().find(wake_word.casefold())
-    return text[at + len(wake_word) :].lstrip(" ,.:;!?") if at >= 0 else ""
+    words = r"\W+".join(map(re.escape, wake_word.split()))
+    found = re.match(rf"\W*{words}(?!\w)", text, re.IGNORECASE)
+    return text[found.end() :].lstrip(" ,.:;!?") if found else ""
