@@ -26,6 +26,7 @@ from denizen.adapters.discord.voice.session import Transcript, VoiceServices, Vo
 from denizen.domain.errors import DenizenError, NotFound, Unavailable
 from denizen.domain.message import Author, TextPart
 from denizen.domain.record import record
+from denizen.domain.speech_notice import write_speech_notice
 from denizen.ports.channel import IncomingMessage, MessageMentions
 
 CONNECT_TIMEOUT_S = 20.0
@@ -188,7 +189,7 @@ class VoiceDesk:
             self._spoken.popitem(last=False)
         name, said = discord.utils.escape_markdown(member.display_name), discord.utils.escape_markdown(text)
         try:
-            await session.channel.send(f"🎙️ **{name}**: {said}"[:2000], nonce=nonce)
+            await session.channel.send(write_speech_notice(name, said)[:2000], nonce=nonce)
         except VENDOR_ERRORS as error:
             self._spoken.pop(nonce, None)
             raise translate_error(error, "write in the chat of that voice channel") from None
