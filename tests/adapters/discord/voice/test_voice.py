@@ -112,10 +112,6 @@ class ListedRecognizer:
         return self._texts.pop(0)
 
 
-async def nobody_opted_out(user_id: str, roles: frozenset[str], channel: str) -> bool:
-    return False
-
-
 @asynccontextmanager
 async def open_voice(sim: AccountFixture, speech: Speech = SPEECH) -> AsyncGenerator[VoiceFixture]:
     bridge = sim.guild.add_channel("Bridge", kind="voice")
@@ -405,17 +401,26 @@ async def test_asking_whether_it_might_changes_nothing(sim: AccountFixture) -> N
             await check("voice_post_minutes", text="We met.", channel="1", began_at="2026-01-01T00:00:00+00:00")
 
 
-async def test_without_the_members_intent_it_knows_who_is_in_the_channel(sim: AccountFixture) -> None:
+async def test_without_the_members_intent_it_knows_who_speaks_and_with_which_roles(sim: AccountFixture) -> None:
     bridge = sim.guild.add_channel("Bridge", kind="voice")
     sim.world.join_voice(sim.ben, bridge)
     sim.world.join_voice(sim.ana, bridge)
-    services = VoiceServices(clock=SystemClock(), open_speech=lambda: SPEECH, is_opted_out=nobody_opted_out)
+    asked_of: list[frozenset[str]] = []
+
+    async def note_roles(user_id: str, roles: frozenset[str], channel: str) -> bool:
+        asked_of.append(roles)
+        return False
+
+    services = VoiceServices(clock=SystemClock(), open_speech=lambda: SPEECH, is_opted_out=note_roles)
     async with running(sim, voice=services, members_intent=False) as (account, heard):
         voice = VoiceFixture(sim, account, heard, bridge)
         await voice.join()
+        officer = sim.guild.add_role("Officer")
+        sim.guild.set_roles(sim.ben, [officer])
         await voice.act("voice_transcribe")
         await voice.say(sim.ben, ECONOMY)
         assert sound_like(await voice.until_transcribed(1), [f"Ben: {ECONOMY}"])
+        assert [str(officer.id) in roles for roles in asked_of] == [True]
 
 
 async def test_being_quiet_drops_what_waits(sim: AccountFixture) -> None:

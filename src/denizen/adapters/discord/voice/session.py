@@ -17,6 +17,7 @@ import anyio
 import discord
 from anyio import to_thread
 
+from denizen.adapters.discord.guild.members import find_member
 from denizen.adapters.discord.voice.codec import encode_opus
 from denizen.adapters.discord.voice.line import Talk, VoiceConnection
 from denizen.domain.clock import Clock
@@ -177,7 +178,7 @@ class VoiceSession:
 
     async def _write_down(self, talk: Talk, told: _ListeningState) -> None:
         """Uses a talk for what its channel was told of, as far as that still goes on."""
-        member = self.channel.guild.get_member(talk.user_id)
+        member = await find_member(self.line.client, self.line.guild, talk.user_id)
         if member is None or member.bot:
             return
         roles = frozenset(str(role.id) for role in member.roles)
