@@ -317,6 +317,26 @@ async def test_what_was_said_before_it_was_moved_is_not_in_the_transcript_of_the
         assert await voice.until_transcribed(1) == ["Ben: words"]
 
 
+async def test_moved_onto_a_stage_it_leaves(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        stage = sim.guild.add_channel("Stage", kind="stage")
+        sim.world.join_voice(sim.ada.user, stage)
+        await voice.until(lambda: sim.ada.user.id not in sim.guild.voice)
+        assert (await voice.act("voice_status"))["channel"] == ""
+
+
+async def test_a_session_that_fails_ends_alone(sim: AccountFixture, caplog: pytest.LogCaptureFixture) -> None:
+    async with open_voice(sim, Speech(EspeakSynthesizer(), ListedRecognizer([]))) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ana, MEETING)
+        await voice.until(lambda: sim.ada.user.id not in sim.guild.voice)
+        assert "a voice session failed" in caplog.text
+        assert (await voice.act("voice_channels"))["channels"], "the account goes on"
+
+
 async def test_it_leaves_when_everybody_else_has_left_and_keeps_the_transcript(sim: AccountFixture) -> None:
     async with open_voice(sim) as voice:
         await voice.join()

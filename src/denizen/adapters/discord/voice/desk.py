@@ -108,7 +108,10 @@ class VoiceDesk:
         if session is None:
             return
         if member.id == member.guild.me.id:
-            session.note_move()
+            if isinstance(session.line.channel, discord.VoiceChannel):
+                session.note_move()
+            else:  # a stage, where it has no chat to tell in
+                await self.leave(member.guild)
         elif all(each.bot for each in session.channel.members):
             await self.leave(member.guild)
 
@@ -197,11 +200,19 @@ class VoiceDesk:
     async def _keep(self, guild_id: int, session: VoiceSession, ended: anyio.Event) -> None:
         """Runs a session until its connection ends."""
         async with anyio.create_task_group() as group:
-            group.start_soon(session.run)
+            group.start_soon(self._run, session)
             await ended.wait()
             session.end()
         if self._sessions.get(guild_id) is session:
             del self._sessions[guild_id]
+
+    async def _run(self, session: VoiceSession) -> None:
+        """Runs a session, and leaves the channel when it fails."""
+        try:
+            await session.run()
+        except Exception:  # noqa: BLE001 - the boundary of a job: a fault here must not end the account
+            _log.exception("a voice session failed")
+            await session.line.disconnect(force=True)
 
 
 def to_spoken(text: str) -> str:
