@@ -255,6 +255,11 @@ class ArchiveMirror:
         now = self._clock.now()
         await work.user_settings.put(_settings_key(user_id), _forgotten_key(platform), now.isoformat(), now=now)
 
+    async def find_forgotten(self, platform: str, user_id: str) -> datetime | None:
+        """Returns the time until which what the user wrote and said was forgotten; None if it never was."""
+        async with self._store.work(write=False) as work:
+            return await _find_forgotten(work, platform, user_id)
+
     async def _load_opt_outs(self, platform: str) -> OptOuts:
         known, now_s = self._chosen.get(platform), self._clock.monotonic_s()
         if known is None or now_s - known.read_at_s > OPT_OUTS_AGE_S:
@@ -285,13 +290,18 @@ class ArchiveMirror:
                 await archive.mark_deleted(post.platform, [post.id], at=at)
 
 
+async def _find_forgotten(work: UnitOfWork, platform: str, user_id: str) -> datetime | None:
+    settings = await work.user_settings.get(_settings_key(user_id))
+    stored = settings.get(_forgotten_key(platform))
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else None
+
+
 async def _without_forgotten(work: UnitOfWork, posts: Sequence[Post]) -> list[Post]:
     until: dict[str, datetime] = {}
     for post in {post.author.id: post for post in posts}.values():
-        settings = await work.user_settings.get(_settings_key(post.author.id))
-        stored = settings.get(_forgotten_key(post.platform))
-        if isinstance(stored, str):
-            until[post.author.id] = datetime.fromisoformat(stored)
+        forgotten = await _find_forgotten(work, post.platform, post.author.id)
+        if forgotten is not None:
+            until[post.author.id] = forgotten
     return [post for post in posts if post.author.id not in until or post.created_at > until[post.author.id]]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import anyio
@@ -43,6 +44,7 @@ class VoiceFixture:
     heard: RecordingListener
     bridge: SimChannel
     opted_out: set[str] = field(default_factory=set[str])
+    forgotten: dict[str, datetime] = field(default_factory=dict[str, datetime])
 
     @property
     def desk(self) -> VoiceDesk:
@@ -82,7 +84,7 @@ class VoiceFixture:
         return {"channel": found["channel"], "began_at": found["began_at"]}
 
     async def until_transcribed(self, count: int) -> list[str]:
-        await self.until(lambda: len(self.desk.get_transcript(self.desk._client.guilds[0]).lines) >= count)
+        await self.until(lambda: len(self.desk._transcripts[self.desk._client.guilds[0].id].lines) >= count)
         return await self.transcript()
 
     def texts(self) -> list[str]:
@@ -122,9 +124,16 @@ async def open_voice(sim: AccountFixture, speech: Speech = SPEECH) -> AsyncGener
     async def is_opted_out(user_id: str, roles: frozenset[str], channel: str) -> bool:
         return user_id in opted_out
 
-    services = VoiceServices(clock=SystemClock(), open_speech=lambda: speech, is_opted_out=is_opted_out)
+    forgotten: dict[str, datetime] = {}
+
+    async def find_forgotten(user_id: str) -> datetime | None:
+        return forgotten.get(user_id)
+
+    services = VoiceServices(
+        clock=SystemClock(), open_speech=lambda: speech, is_opted_out=is_opted_out, find_forgotten=find_forgotten
+    )
     async with running(sim, voice=services) as (account, heard):
-        yield VoiceFixture(sim, account, heard, bridge, opted_out)
+        yield VoiceFixture(sim, account, heard, bridge, opted_out, forgotten)
 
 
 async def test_what_people_say_is_written_down_once_the_channel_is_told(sim: AccountFixture) -> None:
@@ -174,6 +183,25 @@ async def test_who_opted_out_is_not_written_down(sim: AccountFixture) -> None:
         await voice.say(sim.ana, ECONOMY)
         await voice.say(sim.ben, MEETING)
         assert sound_like(await voice.until_transcribed(1), [f"Ben: {MEETING}"])
+
+
+async def test_who_opts_out_or_is_forgotten_is_not_in_the_transcript_any_more(sim: AccountFixture) -> None:
+    recognizer = ListedRecognizer(["one", "two", "three"])
+    async with open_voice(sim, Speech(EspeakSynthesizer(), recognizer)) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ana, MEETING)
+        assert await voice.until_transcribed(1) == ["Ana: one"]
+        voice.forgotten[str(sim.ana.id)] = SystemClock().now()
+        assert await voice.transcript() == []
+        await voice.say(sim.ana, MEETING)
+        assert await voice.until_transcribed(1) == ["Ana: two"], "she said it later"
+        await voice.say(sim.ben, MEETING)
+        assert await voice.until_transcribed(2) == ["Ana: two", "Ben: three"]
+        voice.opted_out.add(str(sim.ana.id))
+        await voice.act("voice_post_minutes", text="We met.", **await voice.meeting())
+        (file,) = voice.bridge.messages[-1].body.attachments
+        assert file.content.decode().split(" ", 2)[2] == "Ben: three"
 
 
 async def test_a_transcript_is_told_only_where_everybody_sees_the_channel(sim: AccountFixture) -> None:
@@ -431,7 +459,12 @@ async def test_without_the_members_intent_it_knows_who_speaks_and_with_which_rol
         asked_of.append(roles)
         return False
 
-    services = VoiceServices(clock=SystemClock(), open_speech=lambda: SPEECH, is_opted_out=note_roles)
+    async def find_forgotten(user_id: str) -> datetime | None:
+        return None
+
+    services = VoiceServices(
+        clock=SystemClock(), open_speech=lambda: SPEECH, is_opted_out=note_roles, find_forgotten=find_forgotten
+    )
     async with running(sim, voice=services, members_intent=False) as (account, heard):
         voice = VoiceFixture(sim, account, heard, bridge)
         await voice.join()
@@ -440,7 +473,7 @@ async def test_without_the_members_intent_it_knows_who_speaks_and_with_which_rol
         await voice.act("voice_transcribe")
         await voice.say(sim.ben, ECONOMY)
         assert sound_like(await voice.until_transcribed(1), [f"Ben: {ECONOMY}"])
-        assert [str(officer.id) in roles for roles in asked_of] == [True]
+        assert asked_of and all(str(officer.id) in roles for roles in asked_of)
 
 
 async def test_being_quiet_drops_what_waits(sim: AccountFixture) -> None:

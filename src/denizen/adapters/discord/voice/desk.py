@@ -131,8 +131,10 @@ class VoiceDesk:
         session.transcript = None
         session.follow()
 
-    def get_transcript(self, guild: discord.Guild) -> Transcript:
-        """Returns the latest transcript of the guild. Raises NotFound where there is none."""
+    async def get_transcript(self, guild: discord.Guild) -> Transcript:
+        """Returns the latest transcript of the guild, without the lines of people who have opted out or were forgotten
+        meanwhile. Raises NotFound where there is none.
+        """
         found = self._transcripts.get(guild.id)
         if found is None:
             raise NotFound(
@@ -141,6 +143,7 @@ class VoiceDesk:
                 why="Nothing was written down here since I started.",
                 fix="Have me transcribe first.",
             )
+        await found.drop_withheld(self._services)
         return found
 
     # --- the assistant -----------------------------------------------------------------------------------------------
