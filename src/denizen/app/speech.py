@@ -119,4 +119,9 @@ def build_voice_services(
         chosen = mirror.policy.opt_outs | await mirror.load_opt_outs(PLATFORM)
         return user_id in chosen.users or channel in chosen.channels or bool(roles & chosen.roles)
 
-    return VoiceServices(clock=clock, open_speech=lambda: engines.get(settings()), is_opted_out=is_opted_out)
+    return VoiceServices(
+        clock=clock,
+        open_speech=lambda: engines.get(settings()),
+        is_opted_out=is_opted_out,
+        find_forgotten=lambda user_id: mirror.find_forgotten(PLATFORM, user_id),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -12,6 +13,7 @@ from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.ids import MessageId
 from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.room import RoomKind
+from denizen.domain.speech_notice import write_speech_notice
 from denizen.engine.archive.removal import ArchiveRetention
 from denizen.ports.archive import OptOutKind
 from tests.engine.archive.archive_fixture import ADA, DISCORD, ArchiveFixture
@@ -55,6 +57,20 @@ async def test_a_room_that_is_deleted_takes_its_posts_and_those_of_its_threads_a
     gone = await engine.find(posts[1])
     assert gone is not None
     assert gone.changes.deleted_at == engine.clock.now()
+
+
+async def test_what_an_account_of_ours_understood_of_somebody_is_kept_as_theirs_alone() -> None:
+    engine = ArchiveFixture()
+    await engine.mirror.note_account(DISCORD, engine.ada.user_id, ADA)
+    notice = write_speech_notice("Ana", "the door is blue")
+    theirs = engine.platform.write(engine.general, "ana", "the door is blue")
+    posts = [engine.platform.write(engine.general, who, notice) for who in (engine.ada.user_id, "kim")]
+    assert await engine.mirror.keep([theirs, *posts]) == 2
+    ours = replace(theirs, author=posts[0].author, text=notice)
+    assert await engine.mirror.keep([ours]) == 0, "it is read again in the room's past"
+    assert await engine.listed(engine.general) == ["the door is blue", notice]
+    assert await engine.privacy.forget_user(DISCORD, "ana") == 1
+    assert await engine.listed(engine.general) == [notice]
 
 
 async def test_an_old_page_does_not_undo_an_edit() -> None:

@@ -24,6 +24,7 @@ from denizen.domain.reasoning import is_reasoning
 from denizen.domain.record import record
 from denizen.domain.room import Post, Room
 from denizen.domain.source import Source, SourceKind, SourceState
+from denizen.domain.speech_notice import is_speech_notice
 from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
 from denizen.engine.events.signal import Signal
 from denizen.ports.archive import ArchiveRepository, Backfill, OptOutKind
@@ -139,7 +140,7 @@ class ArchiveMirror:
     ) -> int:
         """Adds posts of one platform, or their new texts, and returns how many were new. `progress` is stored in the
         same unit of work. A post that nobody opted out of but whose author's roles are unknown is left out as soon as
-        any role is opted out.
+        any role is opted out. So are posts of our accounts that repeat what somebody said in a voice channel.
         """
         if not posts and progress is None:
             return 0
@@ -148,10 +149,13 @@ class ArchiveMirror:
             policy, now = self.policy, self._clock.now()
             if self._guilds is not None and posts:
                 policy = replace(policy, guild_days=await self._guilds.load_retention(posts[0].platform))
+            has_notice = any(map(is_speech_notice, posts))
+            ours = await self.load_accounts(posts[0].platform) if has_notice else frozenset[str]()
             wanted = [
                 replace(post, text=describe_data_uris(post.text))
                 for post in posts
                 if not (is_reasoning(post) or self._is_room_gone(post))
+                and not (post.author.id in ours and is_speech_notice(post))
                 and keeps_post(post, roles_of_author.get(post.author.id), policy, chosen, now=now)
             ]
             if not wanted and progress is None:
@@ -251,6 +255,11 @@ class ArchiveMirror:
         now = self._clock.now()
         await work.user_settings.put(_settings_key(user_id), _forgotten_key(platform), now.isoformat(), now=now)
 
+    async def find_forgotten(self, platform: str, user_id: str) -> datetime | None:
+        """Returns the time until which what the user wrote and said was forgotten; None if it never was."""
+        async with self._store.work(write=False) as work:
+            return await _find_forgotten(work, platform, user_id)
+
     async def _load_opt_outs(self, platform: str) -> OptOuts:
         known, now_s = self._chosen.get(platform), self._clock.monotonic_s()
         if known is None or now_s - known.read_at_s > OPT_OUTS_AGE_S:
@@ -281,13 +290,18 @@ class ArchiveMirror:
                 await archive.mark_deleted(post.platform, [post.id], at=at)
 
 
+async def _find_forgotten(work: UnitOfWork, platform: str, user_id: str) -> datetime | None:
+    settings = await work.user_settings.get(_settings_key(user_id))
+    stored = settings.get(_forgotten_key(platform))
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else None
+
+
 async def _without_forgotten(work: UnitOfWork, posts: Sequence[Post]) -> list[Post]:
     until: dict[str, datetime] = {}
     for post in {post.author.id: post for post in posts}.values():
-        settings = await work.user_settings.get(_settings_key(post.author.id))
-        stored = settings.get(_forgotten_key(post.platform))
-        if isinstance(stored, str):
-            until[post.author.id] = datetime.fromisoformat(stored)
+        forgotten = await _find_forgotten(work, post.platform, post.author.id)
+        if forgotten is not None:
+            until[post.author.id] = forgotten
     return [post for post in posts if post.author.id not in until or post.created_at > until[post.author.id]]
 
 

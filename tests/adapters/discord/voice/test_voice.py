@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import anyio
@@ -43,6 +44,7 @@ class VoiceFixture:
     heard: RecordingListener
     bridge: SimChannel
     opted_out: set[str] = field(default_factory=set[str])
+    forgotten: dict[str, datetime] = field(default_factory=dict[str, datetime])
 
     @property
     def desk(self) -> VoiceDesk:
@@ -82,7 +84,7 @@ class VoiceFixture:
         return {"channel": found["channel"], "began_at": found["began_at"]}
 
     async def until_transcribed(self, count: int) -> list[str]:
-        await self.until(lambda: len(self.desk.get_transcript(self.desk._client.guilds[0]).lines) >= count)
+        await self.until(lambda: len(self.desk._transcripts[self.desk._client.guilds[0].id].lines) >= count)
         return await self.transcript()
 
     def texts(self) -> list[str]:
@@ -112,10 +114,6 @@ class ListedRecognizer:
         return self._texts.pop(0)
 
 
-async def nobody_opted_out(user_id: str, roles: frozenset[str], channel: str) -> bool:
-    return False
-
-
 @asynccontextmanager
 async def open_voice(sim: AccountFixture, speech: Speech = SPEECH) -> AsyncGenerator[VoiceFixture]:
     bridge = sim.guild.add_channel("Bridge", kind="voice")
@@ -126,9 +124,16 @@ async def open_voice(sim: AccountFixture, speech: Speech = SPEECH) -> AsyncGener
     async def is_opted_out(user_id: str, roles: frozenset[str], channel: str) -> bool:
         return user_id in opted_out
 
-    services = VoiceServices(clock=SystemClock(), open_speech=lambda: speech, is_opted_out=is_opted_out)
+    forgotten: dict[str, datetime] = {}
+
+    async def find_forgotten(user_id: str) -> datetime | None:
+        return forgotten.get(user_id)
+
+    services = VoiceServices(
+        clock=SystemClock(), open_speech=lambda: speech, is_opted_out=is_opted_out, find_forgotten=find_forgotten
+    )
     async with running(sim, voice=services) as (account, heard):
-        yield VoiceFixture(sim, account, heard, bridge, opted_out)
+        yield VoiceFixture(sim, account, heard, bridge, opted_out, forgotten)
 
 
 async def test_what_people_say_is_written_down_once_the_channel_is_told(sim: AccountFixture) -> None:
@@ -178,6 +183,25 @@ async def test_who_opted_out_is_not_written_down(sim: AccountFixture) -> None:
         await voice.say(sim.ana, ECONOMY)
         await voice.say(sim.ben, MEETING)
         assert sound_like(await voice.until_transcribed(1), [f"Ben: {MEETING}"])
+
+
+async def test_who_opts_out_or_is_forgotten_is_not_in_the_transcript_any_more(sim: AccountFixture) -> None:
+    recognizer = ListedRecognizer(["one", "two", "three"])
+    async with open_voice(sim, Speech(EspeakSynthesizer(), recognizer)) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ana, MEETING)
+        assert await voice.until_transcribed(1) == ["Ana: one"]
+        voice.forgotten[str(sim.ana.id)] = SystemClock().now()
+        assert await voice.transcript() == []
+        await voice.say(sim.ana, MEETING)
+        assert await voice.until_transcribed(1) == ["Ana: two"], "she said it later"
+        await voice.say(sim.ben, MEETING)
+        assert await voice.until_transcribed(2) == ["Ana: two", "Ben: three"]
+        voice.opted_out.add(str(sim.ana.id))
+        await voice.act("voice_post_minutes", text="We met.", **await voice.meeting())
+        (file,) = voice.bridge.messages[-1].body.attachments
+        assert file.content.decode().split(" ", 2)[2] == "Ben: three"
 
 
 async def test_a_transcript_is_told_only_where_everybody_sees_the_channel(sim: AccountFixture) -> None:
@@ -321,6 +345,26 @@ async def test_what_was_said_before_it_was_moved_is_not_in_the_transcript_of_the
         assert await voice.until_transcribed(1) == ["Ben: words"]
 
 
+async def test_moved_onto_a_stage_it_leaves(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        stage = sim.guild.add_channel("Stage", kind="stage")
+        sim.world.join_voice(sim.ada.user, stage)
+        await voice.until(lambda: sim.ada.user.id not in sim.guild.voice)
+        assert (await voice.act("voice_status"))["channel"] == ""
+
+
+async def test_a_session_that_fails_ends_alone(sim: AccountFixture, caplog: pytest.LogCaptureFixture) -> None:
+    async with open_voice(sim, Speech(EspeakSynthesizer(), ListedRecognizer([]))) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ana, MEETING)
+        await voice.until(lambda: sim.ada.user.id not in sim.guild.voice)
+        assert "a voice session failed" in caplog.text
+        assert (await voice.act("voice_channels"))["channels"], "the account goes on"
+
+
 async def test_it_leaves_when_everybody_else_has_left_and_keeps_the_transcript(sim: AccountFixture) -> None:
     async with open_voice(sim) as voice:
         await voice.join()
@@ -405,17 +449,31 @@ async def test_asking_whether_it_might_changes_nothing(sim: AccountFixture) -> N
             await check("voice_post_minutes", text="We met.", channel="1", began_at="2026-01-01T00:00:00+00:00")
 
 
-async def test_without_the_members_intent_it_knows_who_is_in_the_channel(sim: AccountFixture) -> None:
+async def test_without_the_members_intent_it_knows_who_speaks_and_with_which_roles(sim: AccountFixture) -> None:
     bridge = sim.guild.add_channel("Bridge", kind="voice")
     sim.world.join_voice(sim.ben, bridge)
     sim.world.join_voice(sim.ana, bridge)
-    services = VoiceServices(clock=SystemClock(), open_speech=lambda: SPEECH, is_opted_out=nobody_opted_out)
+    asked_of: list[frozenset[str]] = []
+
+    async def note_roles(user_id: str, roles: frozenset[str], channel: str) -> bool:
+        asked_of.append(roles)
+        return False
+
+    async def find_forgotten(user_id: str) -> datetime | None:
+        return None
+
+    services = VoiceServices(
+        clock=SystemClock(), open_speech=lambda: SPEECH, is_opted_out=note_roles, find_forgotten=find_forgotten
+    )
     async with running(sim, voice=services, members_intent=False) as (account, heard):
         voice = VoiceFixture(sim, account, heard, bridge)
         await voice.join()
+        officer = sim.guild.add_role("Officer")
+        sim.guild.set_roles(sim.ben, [officer])
         await voice.act("voice_transcribe")
         await voice.say(sim.ben, ECONOMY)
         assert sound_like(await voice.until_transcribed(1), [f"Ben: {ECONOMY}"])
+        assert asked_of and all(str(officer.id) in roles for roles in asked_of)
 
 
 async def test_being_quiet_drops_what_waits(sim: AccountFixture) -> None:

@@ -215,7 +215,7 @@ def _require_still_in(context: ActionContext, session: VoiceSession, where: disc
 
 
 async def _get_transcript(context: ActionContext) -> Transcript:
-    transcript = _get_desk(context).get_transcript(context.guild)
+    transcript = await _get_desk(context).get_transcript(context.guild)
     context.require_asker("connect", transcript.channel)
     await context.require_open(transcript.channel)
     return transcript

@@ -26,6 +26,7 @@ from denizen.adapters.discord.voice.session import Transcript, VoiceServices, Vo
 from denizen.domain.errors import DenizenError, NotFound, Unavailable
 from denizen.domain.message import Author, TextPart
 from denizen.domain.record import record
+from denizen.domain.speech_notice import write_speech_notice
 from denizen.ports.channel import IncomingMessage, MessageMentions
 
 CONNECT_TIMEOUT_S = 20.0
@@ -107,7 +108,10 @@ class VoiceDesk:
         if session is None:
             return
         if member.id == member.guild.me.id:
-            session.note_move()
+            if isinstance(session.line.channel, discord.VoiceChannel):
+                session.note_move()
+            else:  # a stage, where it has no chat to tell in
+                await self.leave(member.guild)
         elif all(each.bot for each in session.channel.members):
             await self.leave(member.guild)
 
@@ -127,8 +131,10 @@ class VoiceDesk:
         session.transcript = None
         session.follow()
 
-    def get_transcript(self, guild: discord.Guild) -> Transcript:
-        """Returns the latest transcript of the guild. Raises NotFound where there is none."""
+    async def get_transcript(self, guild: discord.Guild) -> Transcript:
+        """Returns the latest transcript of the guild, without the lines of people who have opted out or were forgotten
+        meanwhile. Raises NotFound where there is none.
+        """
         found = self._transcripts.get(guild.id)
         if found is None:
             raise NotFound(
@@ -137,6 +143,7 @@ class VoiceDesk:
                 why="Nothing was written down here since I started.",
                 fix="Have me transcribe first.",
             )
+        await found.drop_withheld(self._services)
         return found
 
     # --- the assistant -----------------------------------------------------------------------------------------------
@@ -188,7 +195,7 @@ class VoiceDesk:
             self._spoken.popitem(last=False)
         name, said = discord.utils.escape_markdown(member.display_name), discord.utils.escape_markdown(text)
         try:
-            await session.channel.send(f"🎙️ **{name}**: {said}"[:2000], nonce=nonce)
+            await session.channel.send(write_speech_notice(name, said)[:2000], nonce=nonce)
         except VENDOR_ERRORS as error:
             self._spoken.pop(nonce, None)
             raise translate_error(error, "write in the chat of that voice channel") from None
@@ -196,11 +203,19 @@ class VoiceDesk:
     async def _keep(self, guild_id: int, session: VoiceSession, ended: anyio.Event) -> None:
         """Runs a session until its connection ends."""
         async with anyio.create_task_group() as group:
-            group.start_soon(session.run)
+            group.start_soon(self._run, session)
             await ended.wait()
             session.end()
         if self._sessions.get(guild_id) is session:
             del self._sessions[guild_id]
+
+    async def _run(self, session: VoiceSession) -> None:
+        """Runs a session, and leaves the channel when it fails."""
+        try:
+            await session.run()
+        except Exception:  # noqa: BLE001 - the boundary of a job: a fault here must not end the account
+            _log.exception("a voice session failed")
+            await session.line.disconnect(force=True)
 
 
 def to_spoken(text: str) -> str:

@@ -17,6 +17,7 @@ import anyio
 import discord
 from anyio import to_thread
 
+from denizen.adapters.discord.guild.members import find_member
 from denizen.adapters.discord.voice.codec import encode_opus
 from denizen.adapters.discord.voice.line import Talk, VoiceConnection
 from denizen.domain.clock import Clock
@@ -39,6 +40,7 @@ class SpokenLine:
 
     at: datetime
     user_id: str
+    roles: frozenset[str]
     name: str
     text: str
 
@@ -51,6 +53,21 @@ class Transcript:
         self.began_at = began_at
         self.lines: deque[SpokenLine] = deque(maxlen=MAX_LINES)
 
+    async def drop_withheld(self, services: VoiceServices) -> None:
+        """Drops the lines of people who have opted out, or were forgotten since they said them."""
+        for user_id, roles in {(each.user_id, each.roles) for each in self.lines}:
+            is_opted_out = await services.is_opted_out(user_id, roles, str(self.channel.id))
+            until = await services.find_forgotten(user_id)
+            if is_opted_out or until is not None:
+                kept = [
+                    each
+                    for each in self.lines
+                    if (each.user_id, each.roles) != (user_id, roles)
+                    or (not is_opted_out and until is not None and each.at > until)
+                ]
+                self.lines.clear()
+                self.lines.extend(kept)
+
 
 class IsOptedOut(Protocol):
     """Tells whether nothing may be kept of what that member says in that channel."""
@@ -60,13 +77,15 @@ class IsOptedOut(Protocol):
 
 @record(kw_only=True)
 class VoiceServices:
-    """The parts that a voice session works with. `open_speech` returns the engines as the configuration has them now;
+    """The parts that a voice session works with. `find_forgotten` returns the time until which what a person said was
+    forgotten; None if it never was. `open_speech` returns the engines as the configuration has them now;
     it raises NeedsAttention for what is not configured.
     """
 
     clock: Clock
     open_speech: Callable[[], Speech]
     is_opted_out: IsOptedOut
+    find_forgotten: Callable[[str], Awaitable[datetime | None]]
 
 
 Ask = Callable[[discord.Member, str], Awaitable[None]]
@@ -177,19 +196,19 @@ class VoiceSession:
 
     async def _write_down(self, talk: Talk, told: _ListeningState) -> None:
         """Uses a talk for what its channel was told of, as far as that still goes on."""
-        member = self.channel.guild.get_member(talk.user_id)
+        member = await find_member(self.line.client, self.line.guild, talk.user_id)
         if member is None or member.bot:
             return
         roles = frozenset(str(role.id) for role in member.roles)
         if await self._services.is_opted_out(str(member.id), roles, str(told.channel_id)):
             return
+        heard_at = self._services.clock.now()
         text = await self._services.open_speech().recognizer.transcribe(talk.sound)
         if not text or self.line.channel.id != told.channel_id:
             return
         self.problem = ""
         if told.transcript is not None and told.transcript is self.transcript:
-            now = self._services.clock.now()
-            told.transcript.lines.append(SpokenLine(now, str(member.id), member.display_name, text))
+            told.transcript.lines.append(SpokenLine(heard_at, str(member.id), roles, member.display_name, text))
             _log.info("a talk was written down", extra={"room": str(told.channel_id)})
         if told.assists and self.assists and (asked := cut_wake_word(text, self.wake_word)):
             await self._ask(member, asked)
