@@ -49,6 +49,8 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType(
         "src/denizen/engine/outbox/outbox.py::DeliveryOutbox._send": "delivery: a fault fails this piece only",
         "src/denizen/app/skill_loading/registry.py::load_skill": "skill: a fault in its code leaves out this skill only",
         "src/denizen/app/accounts.py::AccountSupervisor._run_once": "account: a fault ends its connection only",
+        "src/denizen/adapters/discord/voice/desk.py::VoiceDesk._run": "session: a fault ends its connection only",
+        "src/denizen/app/backup_schedule.py::BackupSchedule._make": "job: a fault fails this backup, and owners hear of it",
         "src/denizen/adapters/mcp/server.py::McpServer._run_connection": "server: a fault ends its connection only",
         "src/denizen/adapters/mcp_server/server.py::report_faults": "request: an error with a reference, no internals",
         "src/denizen/web/http/errors.py::ErrorBoundary.__call__": "request: an unknown fault is an answer with a reference",

@@ -29,7 +29,7 @@ async def test_an_owner_sees_the_rows_moves_everything_and_stops_that() -> None:
     move = ScriptedMove()
     async with open_web(keys=[OWNER], instance=give_store(move)) as web:
         before = await read(web, "olga", "/admin/store")
-        assert "Database SQLite Place sqlite:////home/denizen.db Rows 12,345 in 2 tables" in before.text
+        assert "Database SQLite Place sqlite:////srv/denizen.db Rows 12,345 in 2 tables" in before.text
         assert before.rows == [["posts", "12,345"], ["turns", "0"]]
         assert f"Everything moves to {PLACE}" in before.text
         assert "Until that pause it can be stopped" in before.text

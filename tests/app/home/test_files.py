@@ -43,7 +43,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "set": lambda home: set_value(home, {}, ("server", "port"), 9001),
     "remove": lambda home: remove_value(home, {}, ("server", "port")),
     "secret": lambda home: set_secret(home, {}, ("knowledge", "youtube", "api_key"), ("YOUTUBE_KEY", "a-key")),
-    "store": lambda home: write_store_url(home, "postgresql://me:a-password@db/denizen", {}),
+    "store": lambda home: write_store_url(home, "postgresql://me@db/denizen", {}),
     "setup": lambda home: write_setup(home, SetupAnswers(), environment={}, force=True),
 }
 

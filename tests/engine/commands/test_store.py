@@ -33,7 +33,7 @@ class ScriptedMove:
 
     async def status(self) -> StoreStatus:
         tables = (TableRows("turns", 0), TableRows("posts", 12_345))
-        return StoreStatus(backend="sqlite", place="sqlite:////home/denizen.db", tables=tables, move=self.progress)
+        return StoreStatus(backend="sqlite", place="sqlite:////srv/denizen.db", tables=tables, move=self.progress)
 
     async def find_target(self) -> str:
         if self.unusable:
@@ -66,7 +66,7 @@ async def test_an_owner_sees_the_backend_and_the_rows_and_moves_with_a_bar_that_
         move = ScriptedMove()
         give_move(engine, move)
         told = (await engine.give("/migrate status", ZOE)).text
-        assert "The store is in SQLite: `sqlite:////home/denizen.db`" in told
+        assert "The store is in SQLite: `sqlite:////srv/denizen.db`" in told
         assert "12,345  posts" in told
         assert "Empty: turns" in told
         unsure = await engine.give("/migrate to-postgres", ZOE)

@@ -248,6 +248,7 @@ BUILT_IN_COMMANDS = frozenset(
         "usage",
         "allow",
         "memory",
+        "migrate",
         "handover",
         "help",
         "reset",

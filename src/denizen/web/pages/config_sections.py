@@ -74,6 +74,7 @@ SECTIONS: Mapping[str, str] = {
     "sandbox": "Shell",
     "folders": "Folders",
     "store": "Store",
+    "backups": "Backups",
     "logging": "Logging",
     "telemetry": "Metrics and traces",
 }
