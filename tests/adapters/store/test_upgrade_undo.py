@@ -54,7 +54,8 @@ def read_words(dialect: SqlDialect) -> object:
 
 def invoke(home: Path, url: str, *args: str) -> Result:
     (home / "denizen.yaml").write_text(f"store: {{url: '{url}'}}\nagents: {{helper: {{}}}}\n")
-    return CliRunner().invoke(command, args, obj=home)
+    # Commands keep their option for help as it is made first.
+    return CliRunner().invoke(command, args, obj=home, help_option_names=["-h", "--help"])
 
 
 @pytest.mark.proves("P8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -140,6 +141,11 @@ async def test_a_server_that_sends_without_end_is_disconnected_also_where_nobody
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("denizen.engine.event_bus.sockets.MAX_SENT_PER_MINUTE", 20)
+
+    def stay_away(_failures: int, _chance: float) -> float:
+        return math.inf
+
+    monkeypatch.setattr("denizen.engine.event_bus.sockets.plan_reconnect_s", stay_away)
     sockets = SocketServer([[{"id": n} for n in range(21)]])
     events = [replace(KEEP, on=("websocket.other",))]
     async with open_platform(events=events, sources=[MARKET]) as server, listen(server, sockets):
