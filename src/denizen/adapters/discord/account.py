@@ -152,8 +152,11 @@ class DiscordAccount:
                         ended = await self._connect(application, login)
                     finally:
                         self._login = None
-                        with anyio.move_on_after(_CLOSING_TIMEOUT_S, shield=True):
+                        with anyio.move_on_after(_CLOSING_TIMEOUT_S, shield=True) as closing:
                             await login.client.close()
+                        if closing.cancelled_caught:  # what it waited for comes before its connections
+                            with anyio.CancelScope(shield=True):
+                                await login.client.http.close()
                     tasks.cancel_scope.cancel()
                 raise ended
         finally:

@@ -30,6 +30,7 @@ from denizen.domain.speech_notice import write_speech_notice
 from denizen.ports.channel import IncomingMessage, MessageMentions
 
 CONNECT_TIMEOUT_S = 20.0
+LEAVE_TIMEOUT_S = 3.0
 MAX_SPOKEN_CHARS = 1500
 """So much of an answer is spoken; the rest is read."""
 _MAX_PENDING = 100
@@ -100,7 +101,7 @@ class VoiceDesk:
         session = self._sessions.pop(guild.id, None)
         if session is not None:
             session.hush()
-            await session.line.disconnect(force=True)
+            await _disconnect(session)
 
     async def note_move(self, member: discord.Member) -> None:
         """Takes note of somebody who joined, left or moved. Leaves a channel in which nobody is any more but bots."""
@@ -215,7 +216,13 @@ class VoiceDesk:
             await session.run()
         except Exception:  # noqa: BLE001 - the boundary of a job: a fault here must not end the account
             _log.exception("a voice session failed")
-            await session.line.disconnect(force=True)
+            await _disconnect(session)
+
+
+async def _disconnect(session: VoiceSession) -> None:
+    """Leaves the channel, also when it is cancelled: discord.py waits in vain for the end of what was left halfway."""
+    with anyio.move_on_after(LEAVE_TIMEOUT_S, shield=True):
+        await session.line.disconnect(force=True)
 
 
 def to_spoken(text: str) -> str:
