@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from denizen.domain.project import MAX_TEXT_CHARS
 from tests.e2e.home import Home
 
 
@@ -108,7 +109,8 @@ def test_a_project_goes_into_a_file_and_comes_back_whole_or_not_at_all(tmp_path:
     do("projects", "write", "Trip", str(plan))
     first = do("tasks", "add", "Buy tea", "--project", "Trip", "--tag", "shop", "--status", "archived").split()[0]
     do("tasks", "comment", first, "Out of it.")
-    do("tasks", "add", "Sail", "--project", "Trip", "--assignee", "Ada")
+    second = do("tasks", "add", "Sail", "--project", "Trip", "--assignee", "Ada").split()[0]
+    do("tasks", "comment", second, "x" * MAX_TEXT_CHARS)
     do("projects", "export", "Trip", "--to", str(file))
     exported = json.loads(file.read_text(encoding="utf-8"))
     assert [(each["title"], each["status"]) for each in exported["tasks"]] == [
@@ -123,6 +125,9 @@ def test_a_project_goes_into_a_file_and_comes_back_whole_or_not_at_all(tmp_path:
     [comment] = again["tasks"][0].pop("comments")
     assert comment["text"].endswith("\n\nOut of it.")
     exported["tasks"][0].pop("comments")
+    assert [each.pop("comments")[0]["text"] for each in (again["tasks"][1], exported["tasks"][1])] == [
+        "x" * MAX_TEXT_CHARS
+    ] * 2
     assert again == {**exported, "name": "Second"}
 
     exported["tasks"][1]["due_on"] = "some day"

@@ -1,6 +1,7 @@
 """A project as one JSON object, to keep it, or to make it anew elsewhere: its tasks with comments, and its documents.
 
-What is made anew belongs to whoever makes it. Who wrote a comment, and when, stands above its text.
+What is made anew belongs to whoever makes it. Who wrote a comment, and when, stands above its text, if that has
+room for it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,20 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Literal
 
+import anyio
+
 from denizen.domain.errors import DenizenError
 from denizen.domain.json import JsonObject
-from denizen.domain.project import MAX_FOUND, Project, ProjectDraft, ProjectStatus, TaskDraft, TaskQuery, TaskStatus
+from denizen.domain.project import (
+    MAX_FOUND,
+    MAX_TEXT_CHARS,
+    Project,
+    ProjectDraft,
+    ProjectStatus,
+    TaskDraft,
+    TaskQuery,
+    TaskStatus,
+)
 from denizen.domain.record import record
 from denizen.engine.projects.board import ProjectBoard
 
@@ -126,11 +138,12 @@ async def import_project(
                 project.id,
             )
             for comment in task.comments:
-                await board.comment(made.id, f"*{comment.by}, {comment.at[:10]}*\n\n{comment.text}")
+                told = f"*{comment.by}, {comment.at[:10]}*\n\n{comment.text}"
+                await board.comment(made.id, told if len(told) <= MAX_TEXT_CHARS else comment.text)
         for document in exported.documents:
             await board.create_document(document.name, document.text, project.id)
-    except DenizenError:
-        with suppress(DenizenError):
+    except BaseException:
+        with anyio.CancelScope(shield=True), suppress(DenizenError):
             await board.delete_project(project.id)
         raise
     return project
