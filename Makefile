@@ -46,8 +46,8 @@ tables: .venv/.dev  ## docs/explanation/measured.md from runs: security, perform
 chaos: .venv/.dev  ## faults of Discord, model, database and disk, and kills; half an hour
 	$(BIN)/python -m tests.chaos
 
-docs-site: .venv/.dev  ## the documentation as a site with search, in dist/site; broken links fail
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+docs-site: .venv/.dev  ## the documentation as a site with search, each version below dist/site; broken links fail
+	$(BIN)/python -m scripts.docs_site
 
 release: .venv/.dev  ## wheel, sdist, list of parts and licences in dist/release, signed if SIGNING_KEY names a key
 	$(BIN)/python -m scripts.release

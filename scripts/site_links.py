@@ -1,6 +1,7 @@
-"""Links of the pages for the site that `make docs-site` builds: a hook of MkDocs.
+"""Sections and links of the site that `make docs-site` builds: hooks of MkDocs.
 
-The first page is the README. Pages link to files of the repository, which are not part of the site: such a link leads
+The first page is the README. A section of `nav` that is a folder gets its pages, but for those that stand elsewhere in
+`nav`. Pages link to files of the repository, which are not part of the site: such a link leads
 to the repository where REPOSITORY_URL says where that is, such as `https://example.org/denizen/blob/main`, and is plain
 text otherwise. One to a file that does not exist fails.
 """
@@ -10,8 +11,9 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -28,6 +30,28 @@ _LINK = re.compile(
 _FENCE = re.compile(r"^( *```\w+) .*$", re.MULTILINE)
 """The beginning of a block of code with a word for the tests, which MkDocs would not take for one."""
 _log = logging.getLogger("mkdocs.hooks.site_links")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Puts pages in place of the folders in `nav`."""
+    config["nav"] = fill_sections(cast("Sequence[Mapping[str, str | Sequence[str]]]", config["nav"]), DOCS)
+    return config
+
+
+def fill_sections(
+    nav: Sequence[Mapping[str, str | Sequence[str]]], docs: Path
+) -> list[Mapping[str, str | Sequence[str]]]:
+    """Returns the sections with the pages of their folders, an index first."""
+    listed = [pages for section in nav for pages in section.values() if not isinstance(pages, str)]
+    placed = {name for pages in listed for name in pages}
+
+    def fill(pages: str | Sequence[str]) -> str | Sequence[str]:
+        if not isinstance(pages, str) or not (docs / pages).is_dir():
+            return pages
+        names = sorted(path.relative_to(docs).as_posix() for path in (docs / pages).glob("*.md"))
+        return sorted((name for name in names if name not in placed), key=lambda name: "README" not in name)
+
+    return [{title: fill(pages) for title, pages in section.items()} for section in nav]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -105,7 +105,8 @@ def test_the_wizard_asks_for_provider_address_and_model_and_ends_with_an_answer_
         assert found is not None
         answer_questions(
             wizard,
-            (r"Number or name \[1\]: ", found[1]),
+            (r"Number or name \[1\]: ", "99"),
+            (r"There is no provider '99'\. Type a number from 1 to \d+, .*\r\nNumber or name \[1\]: ", found[1]),
             (r"Address .*: ", provider.server.openai_url),
             (r"API key.*the server needs none\): ", ""),
             (r" 2  tiny\r\n +3  tiny-long\r\nModel .*: ", "2"),

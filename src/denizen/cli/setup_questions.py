@@ -35,7 +35,13 @@ def ask_model(before: SetupAnswers, keys: KnownKeys) -> SetupAnswers:
         click.echo(f"  {number:>2}  {kind:<18} {PROVIDERS[kind].label}")
     kind = ""
     while not kind:
-        kind = find_kind(click.prompt("Number or name", default=str(KINDS.index(before.kind) + 1)), KINDS)
+        typed = click.prompt("Number or name", default=str(KINDS.index(before.kind) + 1))
+        kind = find_kind(typed, KINDS)
+        if not kind:
+            echo(
+                f"There is no provider '{typed}'. Type a number from 1 to {len(KINDS)}, or a name from the list.",
+                err=True,
+            )
     if kind == "embedded":
         name = BUILTIN if (keys.home / CONFIG_FILE).exists() else ""  # what is there may name another provider
         return replace(before, kind=kind, name=name, model="", base_url="", api_key="")
