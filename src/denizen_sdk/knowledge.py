@@ -35,7 +35,8 @@ _RESTARTING = frozenset({502, 503, 504})
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     """The settings of a source besides its location. In a change, None keeps the present value, or the server's
-    default. In an answer, None is what only owners and admins are told.
+    default. In an answer, None is what only owners and admins are told. A source with a `guild` is for talk in that
+    Discord server alone, which cannot be changed.
     """
 
     kind: str | None = None
@@ -46,6 +47,7 @@ class SourceSettings:
     readme_only: bool | None = None
     max_videos: int | None = None
     sync_every_minutes: int | None = None
+    guild: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,25 @@ async def test_neither_a_repository_nor_a_sitemap_of_this_machine_is_read(home: 
         group.cancel_scope.cancel()
 
 
+async def test_private_servers_of_the_operator_are_not_read_for_one_discord_server(home: Home) -> None:
+    connected: list[SocketStream] = []
+
+    async def hang_up(stream: SocketStream) -> None:
+        connected.append(stream)
+        await stream.aclose()
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, hang_up)
+        server = f"127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+        home.write(f"{LAB}\nknowledge: {{private_hosts: ['{server}']}}\n")
+        async with open_denizen(home.path, OpenOptions()) as denizen:
+            await denizen.knowledge.catalog.add(f"https://{server}/docs.git", SourceChange(guild="111"))
+            read = await denizen.knowledge.sync.wait(await denizen.knowledge.sync.start())
+        group.cancel_scope.cancel()
+    assert ("may not be reached" in read.failed["docs"], connected) == (True, [])
+
+
 def test_private_hosts_are_checked_when_they_are_read(home: Home) -> None:
     found = home.load("knowledge: {private_hosts: ['git.lan:443', 10.0.0.0/8]}").config.knowledge.private_hosts
     assert found == ("git.lan:443", "10.0.0.0/8")

@@ -101,7 +101,9 @@ async def test_passages_of_the_sources_stand_beside_those_of_the_folders(library
     (passage,) = split_passages("docs/sun.md", "The sun is a star.")
     asked: list[tuple[str, tuple[str, ...], int]] = []
 
-    async def search(question: str, *, sources: Collection[str] = (), limit: int = 6) -> Sequence[IndexedPassage]:
+    async def search(
+        question: str, *, guild: str = "", sources: Collection[str] = (), limit: int = 6
+    ) -> Sequence[IndexedPassage]:
         asked.append((question, tuple(sources), limit))
         return [IndexedPassage("key", "docs/sun.md", "sky", passage)]
 
@@ -198,7 +200,7 @@ async def test_what_was_read_of_the_sources_is_listed_and_read_beside_the_folder
     library = Library(tmp_path)
     library.add(library.own, "docs/guide.md", "My own words about roses.")
     library.add(tmp_path / "snapshot", "docs/site/guide.mdx", "# Guide\nRoses want sun.")
-    folders = replace(library.services.folders, snapshot=lambda: tmp_path / "snapshot")
+    folders = replace(library.services.folders, snapshot=lambda _: [("docs", tmp_path / "snapshot" / "docs")])
     library.toolset = SkillToolset(skill, replace(library.services, folders=folders))
     listed = (await library.ask("list_knowledge")).text
     assert [line.split(" ")[0] for line in listed.splitlines()[1:-1]] == ["own/docs/guide.md", "docs/site/guide.mdx"]

@@ -33,10 +33,14 @@ class ShellFixture:
     def __init__(self, home: Path, sandbox: SandboxPool) -> None:
         self.home = home
         self.snapshot: Path | None = None
-        shells = KnowledgeShells(sandbox, load_settings(home, {}).folders, lambda: self.snapshot)
+        shells = KnowledgeShells(sandbox, load_settings(home, {}).folders, self.list_folders)
         self.toolset = SkillToolset(
             skill, replace(ServicesFixture(home).services(), scoped=ScopedServices(open_shell=shells.open))
         )
+
+    def list_folders(self, guild: str) -> list[tuple[str, Path]]:
+        del guild
+        return [] if self.snapshot is None else [(each.name, each) for each in sorted(self.snapshot.iterdir())]
 
     def add(self, name: str, text: str) -> None:
         file = self.home / name

@@ -97,6 +97,27 @@ def test_lines_of_standard_input_run_one_by_one(
     assert capsys.readouterr().out == "docs\none\n"
 
 
+def test_documents_of_one_server_are_there_with_its_id_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("harbour", "vault"), ("open", "pool")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text(f"The {text}.\n", encoding="utf-8")
+    home = ["--home", str(tmp_path / "home")]
+    assert run([*home, "sources", "add", str(tmp_path / "harbour"), "--guild", "111"]) == 0
+    assert run([*home, "sources", "add", str(tmp_path / "open")]) == 0
+    assert run([*home, "sources", "sync"]) == 0
+    capsys.readouterr()
+    assert run([*home, "sources", "list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [" for the server 111" in line for line in listed[:2]] == [True, False]
+    for guild, seen in (((), ["pool"]), (("--guild", "111"), ["pool", "vault"]), (("--guild", "222"), ["pool"])):
+        for command in (["shell", "cat */*/*.md"], ["docs", "search", "vault pool"]):
+            assert run([*home, *command, *guild]) == 0
+            shown = capsys.readouterr().out
+            assert sorted(word for word in ("vault", "pool") if word in shown) == seen
+
+
 def test_without_a_root_it_looks_into_the_knowledge_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = ["--home", str(tmp_path), "shell"]
     assert run([*home, "ls"]) != 0

@@ -51,6 +51,8 @@ from denizen.ports.toolset import CallScope
 
 MIN_SECRET_CHARS = 16
 """The least length of a webhook's secret. A shorter one could be guessed."""
+MAX_GUILD_CLONE_BYTES = 256 * 1024 * 1024
+"""The limit for what git keeps of a repository that is for one community alone."""
 OWN, SHARED = "own", "shared"
 """The names of the knowledge folders in the shell, as the skill `knowledge` has them too."""
 
@@ -114,10 +116,14 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
     async def resolve(location: str) -> RemoteAddress:
         return await resolve_repository(WebFetcher(allow_private=runtime.current.knowledge.private_hosts), location)
 
+    async def resolve_for_guild(location: str) -> RemoteAddress:
+        return await resolve_repository(WebFetcher(), location)  # the operator's private servers are not for guilds
+
     git = Git(read_environment(), resolve=resolve)
+    guild_git = Git(read_environment(), max_file_bytes=MAX_GUILD_CLONE_BYTES, resolve=resolve_for_guild)
     archive = ChannelSourceReader(store, deps.channels, deps.mirror, clock)
     readers: dict[SourceKind, SourceReader] = {
-        SourceKind.GIT: GitReader(git, folder / "clones"),
+        SourceKind.GIT: GitReader(git, folder / "clones", guild_git),
         SourceKind.SITEMAP: SitemapReader(WebFetcher(), clock),
         SourceKind.FOLDER: FolderReader(deps.home, folder),
         SourceKind.YOUTUBE: YoutubeReader(
@@ -216,7 +222,8 @@ async def resolve_repository(fetcher: WebFetcher, location: str) -> RemoteAddres
             "The repository is on a server that may not be reached.",
             code="source_private",
             why=error.message,
-            fix="If it is meant to be, an owner adds the server to knowledge.private_hosts, such as git.lan:443.",
+            fix="If it is meant to be, an owner adds the server to knowledge.private_hosts, such as git.lan:443. That "
+            "does not hold for a source that is for one Discord server alone.",
         ) from error
 
 
@@ -259,13 +266,14 @@ def build_sandbox(section: SandboxSection, clock: Clock) -> SandboxPool:
     return SandboxPool(clock, copy_fields(section, SandboxLimits))
 
 
-def find_shell_view(folders: HomeFolders, agent: AgentName, snapshot: Path | None) -> ShellView | None:
-    """Returns the folders that this agent may look into now: its own, the shared one, and those of the snapshot, which
-    keep their names. None when there is nothing.
+def find_shell_view(
+    folders: HomeFolders, agent: AgentName, snapshot: Sequence[tuple[str, Path]] = ()
+) -> ShellView | None:
+    """Returns the folders that this agent may look into now: its own, the shared one, and those of the snapshot that
+    may be seen there (`Library.list_folders`), which keep their names. None when there is nothing.
     """
     named = [(OWN, folders.own_knowledge(agent)), (SHARED, folders.knowledge)]
-    if snapshot is not None:
-        named += [(folder.name, folder) for folder in sorted(snapshot.iterdir()) if folder.name not in {OWN, SHARED}]
+    named += [(name, folder) for name, folder in snapshot if name not in {OWN, SHARED}]
     found = tuple((name, folder) for name, folder in named if folder.is_dir() and not name.startswith("."))
     return ShellView(found) if found else None
 
@@ -290,14 +298,14 @@ class OwnFiles:
 
 @record
 class KnowledgeShells:
-    """Opens shells over documents for skills."""
+    """Opens shells over documents for skills. `snapshot` has its folders for talk in a community."""
 
     sandbox: Sandbox
     folders: HomeFolders
-    snapshot: Callable[[], Path | None]
+    snapshot: Callable[[str], Sequence[tuple[str, Path]]]
 
     def open(self, scope: CallScope) -> KnowledgeShell | None:
-        view = find_shell_view(self.folders, scope.agent, self.snapshot())
+        view = find_shell_view(self.folders, scope.agent, self.snapshot(scope.guild))
         return KnowledgeShell(self.sandbox, view, scope) if view else None
 
 
@@ -313,7 +321,8 @@ class KnowledgeShell:
 
     async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
         """Runs the commands. Raises Unavailable where the system offers no isolation."""
-        owner = f"{self.scope.agent}/{self.scope.conversation_id}"
+        # A session keeps the folders that it began with, so it belongs to who may see them.
+        owner = f"{self.scope.agent}/{self.scope.conversation_id}/{self.scope.guild}"
         reply = await self.sandbox.run(commands, self.view, owner=owner, session_id=self.scope.options.shell_session)
         self.scope.trail.shell = reply
         return reply.results

@@ -72,12 +72,12 @@ from denizen.skill.context import (
     OpenReminders,
     OwnerServices,
     ScopedServices,
+    SearchDocumentsFor,
     SkillFolders,
     SkillServices,
 )
 from denizen.skill.instance_services import InstanceControl
 from denizen.skill.manifest import SkillPermission, restrict_services
-from denizen.skill.services import SearchDocuments
 from denizen.skill.toolset import SkillToolset
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class SkillDeps:
     administration: ServerAdministration
     ask_model: AskModelForScope
     library: Library
-    search: SearchDocuments
+    search: SearchDocumentsFor
     sandbox: Sandbox
     browser: PageBrowser
     mailbox: Mailbox
@@ -163,7 +163,7 @@ def build_skill_services(
                 "moderation": home / "moderation",
                 "apis": home / "apis",
             }.get,
-            snapshot=deps.library.current_folder,
+            snapshot=deps.library.list_folders,
         ),
         search_history=deps.recall,
         read_history=deps.recall.read,
@@ -173,7 +173,7 @@ def build_skill_services(
             open_memory=deps.memories.open,
             open_call_log=deps.memories.open_call_log,
             open_platform=deps.open_platform,
-            open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
+            open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.list_folders).open,
             open_reminders=deps.open_reminders,
             open_feeds=deps.open_feeds,
             open_projects=deps.open_projects,

@@ -253,8 +253,7 @@ def _folders(context: ToolContext) -> list[tuple[str, TextFolder]]:
 
 def _all_folders(context: ToolContext) -> list[tuple[str, TextFolder]]:
     folders = _folders(context)
-    if context.snapshot is not None:
-        folders.append(("", TextFolder(context.snapshot, max_files=MAX_IN_SNAPSHOT)))
+    folders += [(f"{name}/", TextFolder(folder, max_files=MAX_IN_SNAPSHOT)) for name, folder in context.snapshot]
     return folders
 
 
@@ -266,11 +265,12 @@ def _list_files(context: ToolContext) -> Iterator[tuple[str, TextFile, TextFolde
 
 def _find_text(context: ToolContext, name: str) -> tuple[str, str] | None:
     """Finds a file, with its full name; by a name without `own/` or `shared/` in the agent's own folder first and in
-    the snapshot last.
+    the snapshot, where it is the full name, last.
     """
     name = normpath(name)
     for prefix, folder in _all_folders(context):
         text = folder.find_text(name.removeprefix(prefix))
-        if text is not None and (name.startswith(prefix) or not name.startswith((OWN, SHARED))):
+        is_short = prefix in (OWN, SHARED) and not name.startswith((OWN, SHARED))
+        if text is not None and (name.startswith(prefix) or is_short):
             return f"{prefix}{name.removeprefix(prefix)}", text
     return None

@@ -35,11 +35,12 @@ def command() -> None:
     "-a", "--agent", default="", help="The agent whose own files are searched, too.  [default: the default one]"
 )
 @click.option("--source", "sources", multiple=True, metavar="ID", help="Only in this source; may be repeated.")
+@click.option("--guild", default="", metavar="ID", help="Also what is for talk in this Discord server alone.")
 @click.option("--limit", default=6, type=click.IntRange(1, MAX_FOUND), show_default=True, help="How many passages.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each passage, a line each.")
 @with_denizen
 async def search(
-    denizen: Denizen, query: str, agent: str, sources: tuple[str, ...], limit: int, *, as_json: bool
+    denizen: Denizen, query: str, agent: str, sources: tuple[str, ...], guild: str, limit: int, *, as_json: bool
 ) -> None:
     """Search the documents as agents do: passages with path and lines, the best first.
 
@@ -57,7 +58,7 @@ async def search(
     asker = AgentName(denizen.queries.get_agent(agent).name)
     folders = OwnFiles(denizen.settings.folders).list_folders(asker)
     await index_documents(denizen)
-    found = await denizen.knowledge.search(query, sources=sources, limit=limit)
+    found = await denizen.knowledge.search(query, guild=guild, sources=sources, limit=limit)
     if not sources:
         found = await add_folder_passages(found, folders, query)
     for each in found[:limit]:

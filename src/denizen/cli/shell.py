@@ -30,13 +30,14 @@ _INVALID = 2
 @click.argument("command_line", metavar="[COMMAND]", default="")
 @click.option("--root", type=click.Path(path_type=Path), default=None, help="Any folder to look into.")
 @click.option("-a", "--agent", default="", help="The agent whose knowledge folder is added to the shared one.")
+@click.option("--guild", default="", metavar="ID", help="Also show what is for talk in this Discord server alone.")
 @click.option(
     "--jsonl",
     is_flag=True,
     help='Read {"cmd": ...} lines, write {"stdout", "stderr", "exit_code", "refused"} lines; an "id" is returned.',
 )
 @click.pass_obj
-def command(home: Path, command_line: str, root: Path | None, agent: str, *, jsonl: bool) -> int:
+def command(home: Path, command_line: str, root: Path | None, agent: str, guild: str, *, jsonl: bool) -> int:
     """Run read-only commands as agents can: over the knowledge folders, or over any folder with --root. Without
     COMMAND, lines of standard input are run one by one.
 
@@ -45,7 +46,7 @@ def command(home: Path, command_line: str, root: Path | None, agent: str, *, jso
     """
     if jsonl and command_line:
         raise InvalidInput("--jsonl reads commands from standard input.", fix='Write {"cmd": ...} lines there.')
-    return anyio.run(_main, home, _ShellRequest(command_line, root, agent, jsonl))
+    return anyio.run(_main, home, _ShellRequest(command_line, root, agent, guild, jsonl))
 
 
 @record
@@ -53,6 +54,7 @@ class _ShellRequest:
     command: str
     root: Path | None
     agent: str
+    guild: str
     jsonl: bool
 
 
@@ -95,7 +97,7 @@ async def _open(home: Path, wish: _ShellRequest) -> AsyncGenerator[tuple[Sandbox
         agent = AgentName(wish.agent or settings.default_agent)
         if agent not in settings.agents:
             raise NotFound(f"There is no agent {agent}.", code="agent_unknown", fix="`denizen agents` lists them.")
-        found = find_shell_view(settings.folders, agent, open_library(home, SystemClock()).current_folder())
+        found = find_shell_view(settings.folders, agent, open_library(home, SystemClock()).list_folders(wish.guild))
         if found is None:
             raise NotFound(
                 f"There is no folder {settings.folders.knowledge} yet.",

@@ -76,6 +76,7 @@ def source_options(function: Callable[..., None]) -> Callable[..., None]:
 @command.command()
 @click.argument("location")
 @click.option("--id", "source_id", default="", help="The id of the source.  [default: from the location]")
+@click.option("--guild", metavar="ID", help="Only for talk in this Discord server; not to be changed later.")
 @source_options
 @with_denizen
 async def add(denizen: Denizen, location: str, source_id: str, **given: str | int | None) -> None:
@@ -307,7 +308,9 @@ def _line(known: SourceListing) -> str:
 
     source, state = known.source, known.state
     below = f" below {source.content_path}" if source.content_path else ""
-    what = f"{source.id}  {source.kind} {source.location}{f' ({source.branch})' if source.branch else ''}{below}"
+    alone = f" for the server {source.guild}" if source.guild else ""
+    branch = f" ({source.branch})" if source.branch else ""
+    what = f"{source.id}  {source.kind} {source.location}{branch}{below}{alone}"
     if state is None:
         return f"{what}: not read yet"
     left_out = describe_left_out(state.taken, most=NAMED) if state.taken else ""

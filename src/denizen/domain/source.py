@@ -49,6 +49,9 @@ _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _NO_ID = re.compile(r"[^a-z0-9._-]+")
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@-]{0,199}")
 _ROOTS = {SourceKind.YOUTUBE: "youtube", SourceKind.ARCHIVE: "archive"}
+_GUILD_ROOT = "guild-"
+"""The top folders of communities in a snapshot begin with it, followed by the community's id."""
+_GUILD = re.compile(r"[0-9]{1,20}")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _MAX_PATH_CHARS = 1000
 _MAX_NAME_BYTES = 255
@@ -60,6 +63,7 @@ class Source:
     tag) empty means the repository's own choice; only what is below `content_path` is read. Files go to
     `docs/<output_path>/` of a snapshot, or `docs/<id>/` where that is empty; those of channels beside `docs`.
     Of a channel of YouTube the newest `max_videos` are read. `sync_every_minutes` 0 leaves it to the configuration.
+    With a `guild`, the platform's id of a community, the source is for talk in that community alone.
     """
 
     id: str
@@ -72,13 +76,15 @@ class Source:
     readme_only: bool = False
     max_videos: int = MAX_VIDEOS
     sync_every_minutes: int = 0
+    guild: str = ""
     created_at: datetime
     updated_at: datetime
 
     @property
     def folder(self) -> str:
-        """Where its files are in a snapshot."""
-        return f"{_ROOTS.get(self.kind, 'docs')}/{self.output_path or self.id}"
+        """Where its files are in a snapshot: those of a community below a top folder of its own."""
+        root = f"{_GUILD_ROOT}{self.guild}" if self.guild else _ROOTS.get(self.kind, "docs")
+        return f"{root}/{self.output_path or self.id}"
 
     @property
     def is_talk(self) -> bool:
@@ -95,6 +101,7 @@ class Source:
         """Changes with whatever decides what is read."""
         only = "readme" if self.readme_only else "all"
         more = [str(self.max_videos)] if self.kind is SourceKind.YOUTUBE else []
+        more += [self.guild] if self.guild else []
         return derive("read", READ_AS, self.kind.value, self.location, self.branch, self.content_path, only, *more)
 
 
@@ -113,6 +120,7 @@ class SourceChange:
     readme_only: bool | None = None
     max_videos: int | None = None
     sync_every_minutes: int | None = None
+    guild: str | None = None
 
     def apply(self, source: Source) -> Source:
         """Returns the changed source. Raises InvalidInput for a location that cannot be read."""
@@ -213,12 +221,7 @@ def check_source(source: Source) -> None:
         raise _refuse(f"'{source.id}' cannot be the id of a source.", fix, "id")
     if source.branch and not is_branch(source.branch):
         raise _refuse(f"'{source.branch}' is not the name of a branch.", "Write it as `git branch` shows it.", "branch")
-    if source.kind not in (SourceKind.GIT, SourceKind.FOLDER) and source.readme_only:
-        raise _refuse("Only repositories and folders have a README.", "Leave that out.", "readme_only")
-    if source.kind is not SourceKind.GIT and source.branch:
-        raise _refuse("Only a repository has branches.", "Leave the branch out.", "branch")
-    if source.kind in _ROOTS and source.content_path:
-        raise _refuse("A channel has no paths.", "Leave the content path out.", "content_path")
+    _check_kind(source)
     if not 1 <= source.max_videos <= MOST_VIDEOS:
         raise _refuse("So many videos are not read.", f"Give a number from 1 to {MOST_VIDEOS}.", "max_videos")
     if not 0 <= source.sync_every_minutes <= WEEK_MINUTES:
@@ -230,8 +233,28 @@ def check_source(source: Source) -> None:
             raise _refuse(f"'{path}' cannot be the {name}.", fix, name)
     if _UNSEEN.search(source.label) or len(source.label) > 200:
         raise _refuse("The label is no line of text.", "Write at most 200 characters without line breaks.", "label")
+    if source.guild and not _GUILD.fullmatch(source.guild):
+        fix = "Write the id of the Discord server, which is digits only."
+        raise _refuse("This is not the id of a server.", fix, "guild")
     if read_location(source.location, source.kind)[1] != source.location:
         raise _refuse("The location is not in its full form.", "Write an address or an absolute path.", "location")
+
+
+def _check_kind(source: Source) -> None:
+    if source.kind not in (SourceKind.GIT, SourceKind.FOLDER) and source.readme_only:
+        raise _refuse("Only repositories and folders have a README.", "Leave that out.", "readme_only")
+    if source.kind is not SourceKind.GIT and source.branch:
+        raise _refuse("Only a repository has branches.", "Leave the branch out.", "branch")
+    if source.kind in _ROOTS and source.content_path:
+        raise _refuse("A channel has no paths.", "Leave the content path out.", "content_path")
+
+
+def is_open_to(path: str, guild: str) -> bool:
+    """Whether talk in that community may see this path of a snapshot, or top folder; without a community only what is
+    for everybody. Every reader of documents asks this.
+    """
+    top = path.partition("/")[0]
+    return not top.startswith(_GUILD_ROOT) or (bool(guild) and top == f"{_GUILD_ROOT}{guild}")
 
 
 def name_source(location: str) -> str:

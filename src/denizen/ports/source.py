@@ -117,8 +117,10 @@ class Library(Protocol):
         """Returns the texts of these files, in this order; None for one that is gone."""
         ...
 
-    async def find_document(self, path: str) -> DocumentText | None:
-        """Returns a file of the current snapshot; None when there is none with that path."""
+    async def find_document(self, path: str, *, guild: str = "") -> DocumentText | None:
+        """Returns a file of the current snapshot; None when there is none with that path that talk in the community
+        `guild` may see (`domain.source.is_open_to`).
+        """
         ...
 
     def alone(self) -> AbstractAsyncContextManager[None]:
@@ -156,11 +158,15 @@ class Library(Protocol):
         ...
 
     def hold(self) -> AbstractAsyncContextManager[Path | None]:
-        """Gives the folder of the current snapshot, which stays there until the block ends; None when there is none."""
+        """Gives the folder of the current snapshot, which stays there until the block ends; None when there is none. It
+        holds the documents of all communities, so agents never get it.
+        """
         ...
 
-    def current_folder(self) -> Path | None:
-        """Returns the folder of the current snapshot at this moment, for one quick look."""
+    def list_folders(self, guild: str = "") -> Sequence[tuple[str, Path]]:
+        """Returns the top folders of the current snapshot that talk in the community `guild` may see, by name; without
+        one, those for everybody. For one quick look.
+        """
         ...
 
 

@@ -99,9 +99,19 @@ class CallTool(Protocol):
     async def __call__(self, tool: str, args: JsonObject) -> ToolResult: ...
 
 
-async def no_documents(question: str, *, sources: Collection[str] = (), limit: int = 6) -> Sequence[IndexedPassage]:
+class SearchDocumentsFor(Protocol):
+    """Searches the sources of knowledge that talk in the community `guild` may see."""
+
+    async def __call__(
+        self, question: str, *, guild: str = "", sources: Collection[str] = (), limit: int = 6
+    ) -> Sequence[IndexedPassage]: ...
+
+
+async def no_documents(
+    question: str, *, guild: str = "", sources: Collection[str] = (), limit: int = 6
+) -> Sequence[IndexedPassage]:
     """Finds nothing: used where no source was read."""
-    del question, sources, limit
+    del question, guild, sources, limit
     return ()
 
 
@@ -218,19 +228,21 @@ def _no_folder(skill: str) -> None:
     del skill
 
 
-def _no_snapshot() -> None:
-    """Returns None: no source was read."""
+def _no_snapshot(guild: str) -> Sequence[tuple[str, Path]]:
+    """Returns nothing: no source was read."""
+    del guild
+    return ()
 
 
 @record(kw_only=True)
 class SkillFolders:
     """The folders of skills: `own` of an agent and a skill, `shared` of a skill that has one for all agents, and
-    `snapshot` of the sources of knowledge.
+    `snapshot` of the sources of knowledge, by name, that talk in a community may see.
     """
 
     own: Callable[[AgentName, str], Path]
     shared: Callable[[str], Path | None] = _no_folder
-    snapshot: Callable[[], Path | None] = _no_snapshot
+    snapshot: Callable[[str], Sequence[tuple[str, Path]]] = _no_snapshot
 
 
 @record(kw_only=True)
@@ -280,7 +292,7 @@ class SkillServices:
     call_tool: CallThroughGate
     read_history: ReadHistory = _no_messages
     scoped: ScopedServices = ScopedServices()
-    search_documents: SearchDocuments = no_documents
+    search_documents: SearchDocumentsFor = no_documents
     download: Download | None = None
     send_request: SendRequest | None = None
     run_program: RunProgram | None = None
@@ -372,9 +384,11 @@ class ToolContext:
         return self._services.folders.shared(self._skill)
 
     @cached_property
-    def snapshot(self) -> Path | None:
-        """The folder of the sources of knowledge, None before they were read."""
-        return self._services.folders.snapshot()
+    def snapshot(self) -> Sequence[tuple[str, Path]]:
+        """The folders of the sources of knowledge that this conversation may see, by name; none before they were
+        read.
+        """
+        return self._services.folders.snapshot(self._scope.guild)
 
     @property
     def clock(self) -> Clock:
@@ -447,8 +461,8 @@ class ToolContext:
 
     @property
     def documents(self) -> SearchDocuments:
-        """Searches the sources of knowledge."""
-        return self._services.search_documents
+        """Searches the sources of knowledge that this conversation may see."""
+        return partial(self._services.search_documents, guild=self._scope.guild)
 
     @cached_property
     def shell(self) -> RunShell | None:

@@ -151,7 +151,7 @@ async def test_knowledge_is_read_in_the_shared_folder_and_in_the_agents_own(home
         folders = denizen.settings.folders
     assert "shared/rules.md" in listed and "own/diary.md" in listed
     assert "secret" not in listed
-    view = find_shell_view(folders, DENIZEN, None)
+    view = find_shell_view(folders, DENIZEN)
     assert view is not None and ("shared", home.path / folder) in view.folders
     assert OwnFiles(folders).read(DENIZEN, "shared/rules.md") == "No shoes."
 

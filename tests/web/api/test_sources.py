@@ -163,6 +163,23 @@ async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_pa
             assert (await stranger.get("/api/sources")).json()["total"] == 1, "who reaches a server without keys"
 
 
+async def test_sources_for_one_server_are_named_to_admins_and_to_nobody_else(tmp_path: Path) -> None:
+    async with open_knowledge_web(tmp_path) as server:
+        ask = server.admin.ask
+        status, added = await ask("POST", "/api/sources", location="nuxt/docs", guild="111")
+        assert (status, added["guild"], added["folder"]) == (201, "111", "guild-111/docs")
+        await ask("POST", "/api/sources", location="nuxt/open")
+        assert [row["guild"] for row in (await ask("GET", "/api/sources"))[1]["git"]["sources"]] == ["111", ""]
+        _, listed = await server.member.ask("GET", "/api/sources")
+        assert (listed["total"], [row["id"] for row in listed["git"]["sources"]]) == (1, ["open"])
+        assert (await ask("PUT", "/api/sources/docs", **(added | {"branch": "next"})))[0] == 200
+        for guild in ("222", ""):
+            status, refused = await ask("PUT", "/api/sources/docs", guild=guild)
+            assert (status, refused["error"]["code"]) == (400, "source_guild_fixed")
+        assert (await ask("POST", "/api/sources", location="a/b", guild="x"))[0] == 400
+        assert [each.settings.guild for each in await server.sdk.list_sources()] == ["111", ""]
+
+
 @pytest.mark.proves("S-http-sources-post", "S-http-sources-id-put")
 async def test_only_an_owner_names_a_path_of_the_machine(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:

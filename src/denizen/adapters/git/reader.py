@@ -32,10 +32,13 @@ _FILE_MODES = frozenset({b"100644", b"100755"})
 
 
 class GitReader:
-    """Reads git repositories (`denizen.ports.source.SourceReader`). `folder` is for its clones alone."""
+    """Reads git repositories (`denizen.ports.source.SourceReader`). `folder` is for its clones alone. `guild_git` reads
+    those of sources that are for one community: whoever manages that is not the operator.
+    """
 
-    def __init__(self, git: Git, folder: Path) -> None:
+    def __init__(self, git: Git, folder: Path, guild_git: Git | None = None) -> None:
         self._git = git
+        self._guild_git = guild_git or git
         self._folder = folder
 
     async def look(self, source: Source) -> str:
@@ -43,7 +46,7 @@ class GitReader:
         names = _names(source)
         # A tag of its own has an object of its own; its commit is told beside it.
         wanted = [name for each in names for name in (f"{each}^{{}}", each)] if source.branch else list(names)
-        git = await self._git.open_remote(source.location)
+        git = await self._open_remote(source)
         said = await git.run("ls-remote", "--", source.location, *wanted, timeout_s=LOOK_TIMEOUT_S)
         lines = (line.partition("\t") for line in said.decode(errors="replace").splitlines())
         found = {name: revision for revision, _, name in lines}
@@ -59,7 +62,7 @@ class GitReader:
         """
         # Before the lock: a source that is gone fails at once, without waiting for others.
         await self.look(source)
-        git = await self._git.open_remote(source.location)
+        git = await self._open_remote(source)
         place = self._place(source.id)
         try:
             async with lock_repository(place):
@@ -82,6 +85,9 @@ class GitReader:
     async def forget(self, source_ids: Sequence[str]) -> None:
         for source_id in source_ids:
             await to_thread.run_sync(partial(rmtree, self._place(source_id), ignore_errors=True))
+
+    async def _open_remote(self, source: Source) -> Git:
+        return await (self._guild_git if source.guild else self._git).open_remote(source.location)
 
     def _place(self, source_id: str) -> Path:
         return self._folder / f"{source_id}.git"

@@ -16,6 +16,7 @@ from denizen.adapters.git.program import Git, lock_repository
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.ids import fresh
 from denizen.domain.snapshot import RemoteRepository, Snapshot
+from denizen.domain.source import is_open_to
 
 MARKER = ".denizen-snapshot"
 """The file that says that a repository may be overwritten."""
@@ -133,13 +134,15 @@ class GitRemote:
         return await self._rev(f"{_KNOWN}^{{commit}}") if branch in refs else ""
 
     async def _write_tree(self, snapshot: Snapshot, folder: Path) -> str:
-        """Writes the snapshot as a tree, without conversations: a history that others copied cannot forget them."""
+        """Writes the snapshot as a tree, without conversations: a history that others copied cannot forget them. Nor
+        with documents of one community alone: others may read the repository.
+        """
         index = self._place / "snapshot.index"
         await to_thread.run_sync(partial(index.unlink, missing_ok=True))
         writer = self._git.with_variables({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
-        talk = [part.folder for part in snapshot.parts if part.is_talk]
+        withheld = [part.folder for part in snapshot.parts if part.is_talk or not is_open_to(part.folder, "")]
         # literal: a folder name may hold characters that are patterns to git.
-        left_out = [f":(top,literal,exclude){each}" for each in talk]
+        left_out = [f":(top,literal,exclude){each}" for each in withheld]
         await writer.run(
             "add", "--all", "--force", "--", ":(top)", *left_out, folder=self._place, timeout_s=PUSH_TIMEOUT_S
         )

@@ -30,7 +30,7 @@ from denizen.adapters.library.storage import FILE_MODE, ObjectStore, SnapshotSto
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
-from denizen.domain.source import SourceReading, is_plain_path
+from denizen.domain.source import SourceReading, is_open_to, is_plain_path
 from denizen.ports.source import DocumentText, LibraryFile, ReportProgress, SourceFile
 
 T = TypeVar("T")
@@ -89,12 +89,12 @@ class FileLibrary:
     async def read_texts(self, digests: Sequence[str]) -> Sequence[str | None]:
         return await _in_thread(lambda: [self._objects.read_text(digest) for digest in digests])
 
-    async def find_document(self, path: str) -> DocumentText | None:
+    async def find_document(self, path: str, *, guild: str = "") -> DocumentText | None:
         async with self.hold() as folder:
             current = await self.current()
             parts = current.parts if current is not None and folder is not None else ()
             part = next((each for each in parts if path.startswith(f"{each.folder}/")), None)
-            if folder is None or part is None or not is_plain_path(path):
+            if folder is None or part is None or not is_plain_path(path) or not is_open_to(path, guild):
                 return None
             text = await _in_thread(_read_document, folder / path)
             return None if text is None else DocumentText(text, part)
@@ -154,7 +154,13 @@ class FileLibrary:
                 return
         yield None
 
+    def list_folders(self, guild: str = "") -> Sequence[tuple[str, Path]]:
+        folder = self.current_folder()
+        found = sorted(folder.iterdir()) if folder is not None else []
+        return [(each.name, each) for each in found if is_open_to(each.name, guild)]
+
     def current_folder(self) -> Path | None:
+        """Returns the folder of the current snapshot, with the documents of all communities."""
         current = self._snapshots.current()
         folder = self._snapshots.folder(current.id) if current is not None else None
         return folder if folder is not None and folder.is_dir() else None

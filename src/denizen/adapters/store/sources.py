@@ -22,6 +22,7 @@ sources = sa.Table(
     sa.Column("readme_only", sa.Boolean(), nullable=False),
     sa.Column("max_videos", sa.Integer(), nullable=False),
     sa.Column("sync_every_minutes", sa.Integer(), nullable=False),
+    sa.Column("guild", sa.Text(), nullable=False),
     *times("created_at", "updated_at"),
 )
 

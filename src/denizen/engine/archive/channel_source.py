@@ -116,6 +116,13 @@ class ChannelSourceReader:
             raise NotFound(
                 "The archive knows no such channel.", code="source_missing", fix="Check the id, and archive.channels."
             )
+        if source.guild and source.guild != room.guild:
+            raise NotAllowed(
+                "The channel belongs to another server than the source.",
+                code="source_guild_foreign",
+                why=f"The source is for the server {source.guild} alone.",
+                fix="Name a channel of that server.",
+            )
         if room.kind not in (RoomKind.CHANNEL, RoomKind.FORUM):
             raise InvalidInput(
                 "Only channels of a server can be a source.",

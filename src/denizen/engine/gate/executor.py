@@ -149,8 +149,10 @@ class ResultCache:
 
 
 def _key(spec: ToolSpec, call: ToolCall, scope: CallScope) -> str:
-    """Tool, arguments and agent; and who asks and where, unless the tool says that its results are the same for all."""
-    who = [] if spec.cache is CacheScope.EVERYONE else [scope.principal.key, scope.conversation_id]
+    """Tool, arguments and agent; and who asks and where, unless the tool says that its results are the same for all.
+    The community decides which documents are seen.
+    """
+    who = [] if spec.cache is CacheScope.EVERYONE else [scope.principal.key, scope.conversation_id, scope.guild]
     return json.dumps([call.tool, call.args, scope.agent, *who], sort_keys=True)
 
 

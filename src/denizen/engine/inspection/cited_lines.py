@@ -9,6 +9,7 @@ from denizen.domain.errors import NotFound
 from denizen.domain.record import record
 from denizen.domain.turn import Turn
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.services import EngineServices
 
 LINES_AROUND = 6
@@ -44,7 +45,10 @@ async def read_cited_lines(runtime: Runtime, services: EngineServices, turn: Tur
         )
     found = None
     if services.prover is not None:
-        found = await services.prover.find_document(citation.ref.path, turn.agent, runtime.current.knowledge.read_own)
+        owed, read_own = find_reply_target(turn), runtime.current.knowledge.read_own
+        found = await services.prover.find_document(
+            citation.ref.path, turn.agent, read_own, guild=owed.guild if owed else ""
+        )
     if found is None:
         raise NotFound(
             f"{citation.ref.path} is not among the documents any more.",

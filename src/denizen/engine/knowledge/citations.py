@@ -148,13 +148,18 @@ class UnrecordedResults:
 
 
 class CitationProver:
-    """Proves the citations of one agent. Each place is looked up once, so it is shown alike wherever it stands."""
+    """Proves the citations of one agent in the community `guild`, or outside of any. Each place is looked up once, so
+    it is shown alike wherever it stands.
+    """
 
-    def __init__(self, library: Library, agent: AgentName, read_own: ReadOwn, seen: ReadPlaces) -> None:
+    def __init__(
+        self, library: Library, agent: AgentName, read_own: ReadOwn, seen: ReadPlaces, *, guild: str = ""
+    ) -> None:
         self._library = library
         self._agent = agent
         self._read_own = read_own
         self._seen = seen
+        self._guild = guild
         self._documents: dict[str, _Document | None] = {}
         self._known: dict[CitationMark, Sequence[Citation]] = {}
 
@@ -198,19 +203,21 @@ class CitationProver:
         return self._documents[path]
 
     async def _load(self, path: str) -> _Document | None:
-        found = await find_document(self._library, self._agent, self._read_own, path)
+        found = await find_document(self._library, self._agent, self._read_own, path, guild=self._guild)
         return found and _Document(path, found, self._seen)
 
 
-async def find_document(library: Library, agent: AgentName, read_own: ReadOwn, path: str) -> DocumentText | None:
-    """Returns a document that the agent may cite: an own file, or one of the current snapshot. Never raises for what is
-    wrong with the library.
+async def find_document(
+    library: Library, agent: AgentName, read_own: ReadOwn, path: str, *, guild: str = ""
+) -> DocumentText | None:
+    """Returns a document that the agent may cite in the community `guild`: an own file, or one of the current snapshot.
+    Never raises for what is wrong with the library.
     """
     if "/" not in path:
         return None
     own = await to_thread.run_sync(read_own, agent, path)
     try:
-        return DocumentText(own) if own is not None else await library.find_document(path)
+        return DocumentText(own) if own is not None else await library.find_document(path, guild=guild)
     except DenizenError:
         return None
 

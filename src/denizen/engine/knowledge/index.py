@@ -25,7 +25,7 @@ from denizen.domain.passage import CUT_AS, Passage, passage_key
 from denizen.domain.ranking import RANKED, Match, fuse_matches, telling_words
 from denizen.domain.record import record
 from denizen.domain.snapshot import Snapshot
-from denizen.domain.source import Source, SourceKind
+from denizen.domain.source import Source, SourceKind, is_open_to
 from denizen.engine.embedding.embedder import BudgetedEmbedder, default_similarity
 from denizen.engine.knowledge.reading import Sleep
 from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexedPassage, IndexSize
@@ -333,7 +333,9 @@ class _Ranking:
 
 
 class DocumentSearch:
-    """One for a process. `similarity` is asked each time."""
+    """One for a process. `similarity` is asked each time. Found is what talk in the community `guild` may see; without
+    one, what is for everybody.
+    """
 
     def __init__(
         self,
@@ -348,25 +350,27 @@ class DocumentSearch:
         self._similarity = similarity
 
     async def __call__(
-        self, question: str, *, sources: Collection[str] = (), limit: int = 6
+        self, question: str, *, guild: str = "", sources: Collection[str] = (), limit: int = 6
     ) -> Sequence[IndexedPassage]:
-        """The best first, PER_DOCUMENT or half of them of one document. Raises NotFound for an unknown source."""
-        ranking = await self._rank(question, sources)
-        return await self._spread(ranking.found, ranking.known, limit)
+        """The best first, PER_DOCUMENT or half of them of one document. Raises NotFound for a source that is unknown
+        there.
+        """
+        ranking = await self._rank(question, sources, guild)
+        return await self._spread(ranking, limit, guild)
 
     async def explain(
-        self, question: str, *, sources: Collection[str] = (), limit: int = 6
+        self, question: str, *, guild: str = "", sources: Collection[str] = (), limit: int = 6
     ) -> Sequence[ExplainedPassage]:
         """Returns what a call does, each passage with its places in both rankings and a link. Raises as a call."""
-        ranking = await self._rank(question, sources)
+        ranking = await self._rank(question, sources, guild)
         words, meanings = (
             {match.key: (place, match) for place, match in enumerate(matches, start=1)}
             for matches in (ranking.by_words, ranking.by_embedding)
         )
         nothing = (0, Match("", 0.0))
         explained: list[ExplainedPassage] = []
-        for each in await self._spread(ranking.found, ranking.known, limit):
-            document, passage = await self._library.find_document(each.path), each.passage
+        for each in await self._spread(ranking, limit, guild):
+            document, passage = await self._library.find_document(each.path, guild=guild), each.passage
             ref = DocumentRef(each.path, passage.first_line, passage.last_line)
             word_place, word_match = words.get(each.key, nothing)
             meaning_place, meaning_match = meanings.get(each.key, nothing)
@@ -382,18 +386,23 @@ class DocumentSearch:
             )
         return explained
 
-    async def _rank(self, question: str, sources: Collection[str]) -> _Ranking:
+    async def _rank(self, question: str, sources: Collection[str], guild: str) -> _Ranking:
         words, least = " ".join(telling_words(question)), self._similarity()
         asked = await self._embedder.embed_question(question) if question.strip() else None
         async with self._store.work(write=False) as work:
-            known = {source.id: source.is_talk for source in await work.sources.list_sources()}
+            listed = await work.sources.list_sources()
+            known = {source.id: source.is_talk for source in listed if is_open_to(source.folder, guild)}
             if unknown := [each for each in sources if each not in known]:
                 raise NotFound(
                     f"There is no source '{unknown[0]}'.",
                     code="source_not_found",
                     fix=f"Known sources: {', '.join(known) or 'none'}.",
                 )
-            by_words = await work.documents.find_by_words(words, also=question, sources=sources, limit=RANKED)
+            if not known:  # to look into no source means into all of them
+                return _Ranking((), (), (), {})
+            # All are not named where all may be seen: the word index answers that faster.
+            within = sources or (() if len(known) == len(listed) else list(known))
+            by_words = await work.documents.find_by_words(words, also=question, sources=within, limit=RANKED)
             by_embedding: list[Match] = []
             if asked is not None:
                 near = await work.vectors.find_nearest(
@@ -401,20 +410,20 @@ class DocumentSearch:
                 )
                 by_embedding = [Match(each.key, each.similarity) for each in near if each.similarity >= least]
             found = await work.documents.list_passages(fuse_matches(by_words, by_embedding, least=least))
-        return _Ranking(by_words, by_embedding, [each for each in found if each.source_id in known], known)
+        # By its path too: old documents may still be indexed of a source that was removed and added anew for others.
+        seen = [each for each in found if each.source_id in known and is_open_to(each.path, guild)]
+        return _Ranking(by_words, by_embedding, seen, known)
 
-    async def _spread(
-        self, found: Sequence[IndexedPassage], is_talk: Mapping[str, bool], limit: int
-    ) -> list[IndexedPassage]:
+    async def _spread(self, ranking: _Ranking, limit: int, guild: str) -> list[IndexedPassage]:
         of_documents: Counter[str] = Counter()
         texts: dict[str, str] = {}
         chosen: list[IndexedPassage] = []
-        for each in found:
+        for each in ranking.found:
             if of_documents[each.path] >= max(PER_DOCUMENT, limit // 2) or len(chosen) >= limit:
                 continue
-            if is_talk[each.source_id]:
+            if ranking.known[each.source_id]:
                 if each.path not in texts:
-                    document = await self._library.find_document(each.path)
+                    document = await self._library.find_document(each.path, guild=guild)
                     texts[each.path] = _plain(document.text) if document else ""
                 if _plain(each.passage.text) not in texts[each.path]:
                     continue

@@ -74,14 +74,22 @@ class AnswerProver:
         self._library = library
 
     def open(
-        self, evidence: TurnEvidence, agent: AgentName, *, style: CitationFormat, read_own: ReadOwn = no_own_files
+        self,
+        evidence: TurnEvidence,
+        agent: AgentName,
+        *,
+        style: CitationFormat,
+        read_own: ReadOwn = no_own_files,
+        guild: str = "",
     ) -> TurnProofs:
-        """For a turn of the agent."""
-        return _Proofs(evidence, style, partial(CitationProver, self._library, agent, read_own))
+        """For a turn of the agent in the community `guild`, or outside of any."""
+        return _Proofs(evidence, style, partial(CitationProver, self._library, agent, read_own, guild=guild))
 
-    async def find_document(self, path: str, agent: AgentName, read_own: ReadOwn) -> DocumentText | None:
-        """Returns a document that the agent may cite, as it is now."""
-        return await find_document(self._library, agent, read_own, path)
+    async def find_document(
+        self, path: str, agent: AgentName, read_own: ReadOwn, *, guild: str = ""
+    ) -> DocumentText | None:
+        """Returns a document that the agent may cite there, as it is now."""
+        return await find_document(self._library, agent, read_own, path, guild=guild)
 
 
 class _UnprovedText:

@@ -179,8 +179,11 @@ class SourceReadings:
             is_whole = new.taken is not None and await self._library.has(new.taken.manifest)
             if is_whole:
                 async with self._store.work() as work:
+                    now = await work.sources.find(source.id)
+                    if now is not None and (now.guild, now.created_at) != (source.guild, source.created_at):
+                        raise Unavailable("The source was replaced while it was read.", code="source_replaced")
                     is_talk = source.kind is SourceKind.ARCHIVE
-                    if is_talk and await work.sources.find(source.id) and await _find_state(work, source.id) != old:
+                    if is_talk and now is not None and await _find_state(work, source.id) != old:
                         raise Unavailable("The channel changed while it was read.", code=CHANGED)
                     await work.sources.put_state(new)
         return is_whole

@@ -114,7 +114,7 @@ class SnapshotPublisher:
                 sources, states = await _load_sources(work)
                 ended = [run.ended_at for run in await work.sources.list_syncs() if run.ended_at is not None]
             made, current = await self._library.list_snapshots(), await self._library.current()
-            is_there = self._library.current_folder() is not None  # somebody may have removed it
+            is_there = bool(self._library.list_folders())  # somebody may have removed it
             now = current.id if current is not None and is_there else ""
             status = SnapshotStatus(
                 current=now,

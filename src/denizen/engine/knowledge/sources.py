@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from denizen.domain.clock import Clock
-from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.record import record
 from denizen.domain.source import (
     Source,
@@ -78,7 +78,7 @@ class SourceCatalog:
 
     async def edit(self, source_id: str, change: SourceChange) -> Source:
         """Changes a source. Its documents stay in the snapshot until the next sync, except for talk of a channel that
-        it no longer reads. Raises NotFound, and as `add`.
+        it no longer reads. The community that it is for stays. Raises NotFound, and as `add`.
         """
         async with self._store.work() as work:
             known = await work.sources.find(source_id)
@@ -86,6 +86,14 @@ class SourceCatalog:
                 raise source_not_found(source_id)
             source = replace(change.apply(known), updated_at=self._clock.now())
             check_source(source)
+            if source.guild != known.guild:
+                raise InvalidInput(
+                    f"The source '{source_id}' cannot be moved to another audience.",
+                    code="source_guild_fixed",
+                    why="What was read for some people would be shown to others.",
+                    fix="Remove it, and add it anew.",
+                    key="guild",
+                )
             await _put(work.sources, source)
             left_talk = known.kind is SourceKind.ARCHIVE and source.location != known.location
             if left_talk:

@@ -40,7 +40,11 @@ def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequ
     if prover is None:
         return TurnProofs(evidence)
     return prover.open(
-        evidence, agent.name, style=agent.instructions.style.citations, read_own=context.generation.knowledge.read_own
+        evidence,
+        agent.name,
+        style=agent.instructions.style.citations,
+        read_own=context.generation.knowledge.read_own,
+        guild=context.scope.guild,
     )
 
 

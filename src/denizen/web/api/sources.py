@@ -151,8 +151,11 @@ class KnowledgeRoutes:
         ]
 
     async def list_sources(self, request: Request) -> Response:
-        """Answers with the sources by kind. Only owners and admins get their locations and errors."""
-        found, in_full = await self._catalog.list_known(), may_see_all(get_principal(request))
+        """Answers with the sources by kind. Only owners and admins get their locations and errors, and the sources that
+        are for one community alone.
+        """
+        in_full = may_see_all(get_principal(request))
+        found = [each for each in await self._catalog.list_known() if in_full or not each.source.guild]
         kinds: dict[str, Any] = {}
         for kind in SourceKind:
             rows = [self._known(known, in_full=in_full) for known in found if known.source.kind is kind]

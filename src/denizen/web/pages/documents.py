@@ -73,6 +73,7 @@ class SearchPages:
         source = request.query_params.get("source", "")
         hits: Sequence[ExplainedPassage] = ()
         problem = None
+        known = await self._knowledge.catalog.list_known()
         try:
             if len(question) > MAX_QUESTION_CHARS:
                 raise InvalidInput(
@@ -80,16 +81,20 @@ class SearchPages:
                 )
             if question:
                 chosen = [source] if source else []
-                hits = await self._knowledge.search.explain(question, sources=chosen, limit=MAX_HITS)
+                guild = next((each.source.guild for each in known if each.source.id == source), "")
+                search = self._knowledge.search
+                hits = await search.explain(question, guild=guild, sources=chosen, limit=MAX_HITS)
         except DenizenError as error:
             problem = find_problem(error)
-        known = await self._knowledge.catalog.list_known()
         progress = await self._knowledge.embedding()
         page = SearchPage(
             frame=build_frame(request, self._deps),
             question=question,
             source=source,
-            sources=[("", "every source"), *((each.source.id, each.source.label or each.source.id) for each in known)],
+            sources=[
+                ("", "every source for everybody"),
+                *((each.source.id, each.source.label or each.source.id) for each in known),
+            ],
             hits=hits,
             embedding=progress.describe() if progress is not None else "",
             problem=problem,

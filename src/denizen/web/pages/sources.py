@@ -59,11 +59,11 @@ LOCATION_HINTS = {
     SourceKind.ARCHIVE: "discord: and the id of the channel, or its link. Only channels that everybody there may read.",
 }
 SETTINGS_BY_KIND: Mapping[SourceKind, Sequence[str]] = {
-    SourceKind.GIT: ("branch", "content_path", "readme_only", "output_path", "sync_every_minutes"),
-    SourceKind.FOLDER: ("content_path", "readme_only", "output_path", "sync_every_minutes"),
-    SourceKind.SITEMAP: ("content_path", "output_path", "sync_every_minutes"),
-    SourceKind.YOUTUBE: ("max_videos", "output_path", "sync_every_minutes"),
-    SourceKind.ARCHIVE: ("output_path", "sync_every_minutes"),
+    SourceKind.GIT: ("branch", "content_path", "readme_only", "output_path", "sync_every_minutes", "guild"),
+    SourceKind.FOLDER: ("content_path", "readme_only", "output_path", "sync_every_minutes", "guild"),
+    SourceKind.SITEMAP: ("content_path", "output_path", "sync_every_minutes", "guild"),
+    SourceKind.YOUTUBE: ("max_videos", "output_path", "sync_every_minutes", "guild"),
+    SourceKind.ARCHIVE: ("output_path", "sync_every_minutes", "guild"),
 }
 STATES = {"failing": "could not be read", "unread": "not read yet", "partial": "left something out", "good": "fine"}
 
@@ -201,7 +201,7 @@ class SourcePages:
         try:
             location = form.get("location", "").strip() or known.source.location
             check_local(request, location, known.source.kind)
-            change = read_source_form({**form, "location": location}, known.source.kind)
+            change = read_source_form({**form, "location": location, "guild": known.source.guild}, known.source.kind)
             await self._knowledge.catalog.edit(known.source.id, change)
         except DenizenError as error:
             return await self._show(request, known, form, error)
@@ -279,7 +279,7 @@ class SourcePages:
             more_left_out=taken.skipped - len(taken.left_out) if taken else 0,
             webhook=f"/api/sync/webhook/{source.id}" if self._knowledge.webhooks().get(source.id) else "",
             hint=LOCATION_HINTS[source.kind],
-            settings=SETTINGS_BY_KIND[source.kind],
+            settings=[each for each in SETTINGS_BY_KIND[source.kind] if each != "guild"],
             values=values,
             notice=_NOTICES.get(request.query_params.get("done", ""), ""),
             problem=problem,
