@@ -35,12 +35,17 @@ class ScheduleRunInfo:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTimes:
-    """The times of a schedule. `next_at` is None while it is off."""
+    """The times of a schedule. `when` says them for people: as somebody said them, beside what that means. `cron` is
+    empty for a schedule that runs once, at `at`. `next_at` is None while `pause` is off or over.
+    """
 
     cron: str
     zone: str
     catch_up: str
     next_at: str | None = None
+    when: str = ""
+    at: str | None = None
+    pause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

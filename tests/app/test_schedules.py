@@ -111,13 +111,13 @@ async def test_members_see_no_schedules_and_admins_do_not_switch_them(home: Home
 async def test_a_schedule_is_added_changed_switched_and_removed_by_forms(home: Home) -> None:
     async with open_schedules(home) as server:
         olga, path = server.olga, "/admin/schedules/tidy"
-        form = {"name": "tidy", "cron": "@daily", "prompt": "Tidy up.", "wake_agent": "yes", "to": "log"}
+        form = {"name": "tidy", "when": "@daily", "prompt": "Tidy up.", "wake_agent": "yes", "to": "log"}
         assert (await olga.send("/admin/add-schedule", **form)).headers["location"] == f"{path}?done=added"
         assert "  tidy:\n    cron: '@daily'\n    prompt: Tidy up.\n" in server.text
-        assert "@daily (UTC)" in read_words(await olga.read("/admin/schedules"))
+        assert "@daily, UTC" in read_words(await olga.read("/admin/schedules"))
         [box] = re.findall(r'<input id="wake_agent"[^>]*>', await olga.read(path))
         assert {"checked", 'aria-describedby="wake_agent-hint"'} <= set(box.strip("<>").split())
-        changed = {**form, "zone": "UTC", "cron": "0 7 * * *", "new_session": "yes"}
+        changed = {**form, "zone": "UTC", "when": "0 7 * * *", "new_session": "yes"}
         assert (await olga.send(path, **changed)).status_code == 303
         assert "  tidy:\n    cron: 0 7 * * *\n    prompt: Tidy up.\n    new_session: true\n" in server.text
         assert (await olga.send(f"{path}/switch", off="yes")).status_code == 303
@@ -130,7 +130,7 @@ async def test_a_schedule_is_added_changed_switched_and_removed_by_forms(home: H
 
 async def test_a_form_that_cannot_run_is_refused_with_the_reason_and_keeps_what_was_typed(home: Home) -> None:
     async with open_schedules(home) as server:
-        form = {"name": "tidy", "cron": "0 9 31 2 *", "prompt": "Tidy up.", "to": "discord"}
+        form = {"name": "tidy", "when": "0 9 31 2 *", "prompt": "Tidy up.", "to": "discord"}
         page = await server.olga.send("/admin/add-schedule", **form)
         assert page.status_code == 400
         assert "no cron expression" in read_words(page.text) and "0 9 31 2 *" in page.text
@@ -173,7 +173,7 @@ async def test_what_a_variable_stands_for_is_shown_nowhere_and_never_written_to_
         assert (listed.conduct.session, listed.conduct.delivery.target) == ("${KEY}", "${ROOM}")
         page = await server.olga.read(path)
         assert "very-secret-key" not in page + await server.olga.read("/admin/schedules") and "${KEY}" in page
-        form = {"cron": "${TIMES}", "zone": "UTC", "agent": "denizen", "session": "${KEY}", "wake_agent": "yes"}
+        form = {"when": "${TIMES}", "zone": "UTC", "agent": "denizen", "session": "${KEY}", "wake_agent": "yes"}
         form |= {"prompt": "Ask with ${KEY}, now.", "to": "discord", "target": "${ROOM}"}
         assert (await server.olga.send(path, **form)).headers["location"] == f"{path}?done=changed"
         assert "Ask with ${KEY}, now." in server.text and "very-secret-key" not in server.text
@@ -220,7 +220,7 @@ async def test_people_have_schedules_of_their_own_where_they_ask_for_them(home: 
 async def test_a_channel_that_no_account_sees_is_refused_once_the_accounts_channels_are_known(home: Home) -> None:
     home.add_file("secrets.env", "TOKEN=very-secret-token\n", 0o600)
     async with open_schedules(home, TEXT + DISCORD) as server:
-        form = {"cron": "@daily", "prompt": "Tidy.", "wake_agent": "yes", "to": "discord", "target": "13"}
+        form = {"when": "@daily", "prompt": "Tidy.", "wake_agent": "yes", "to": "discord", "target": "13"}
         assert (await server.olga.send("/admin/add-schedule", name="early", **form)).status_code == 303
         async with server.denizen.services.store.work() as work:
             await work.archive.put_room(ROOM)
@@ -238,7 +238,7 @@ async def test_a_variable_in_the_schedule_of_a_person_stays_plain_when_the_owner
     async with open_own(home) as (server, own):
         ana, path = own.open(scope_of("7")), "/admin/schedules/tea"
         await ana.add("tea", "0 16 * * *", "Tell of ${TOKEN},\nplaese.")
-        form = {"cron": "0 16 * * *", "zone": "UTC", "agent": "denizen", "prompt": "Tell of ${TOKEN},\r\nplease."}
+        form = {"when": "0 16 * * *", "zone": "UTC", "agent": "denizen", "prompt": "Tell of ${TOKEN},\r\nplease."}
         form |= {"wake_agent": "yes", "to": "discord", "target": "12", "session": "${TOKEN}"}
         assert (await server.olga.send(path, **form)).headers["location"] == f"{path}?done=changed"
         assert "Tell of $${TOKEN},\n" in server.text and "\r" not in server.text
@@ -306,3 +306,37 @@ async def test_the_hooks_of_a_schedule_stand_behind_those_of_its_agent_and_must_
         home.write(TEXT + hooks.replace("calculator", "calculater"))
         with pytest.raises(InvalidInput, match=r"schedules.news.hooks.before_run.tool: there is no tool 'calculater'"):
             await Reloader(server.denizen).reload()
+
+
+async def test_words_are_kept_with_what_they_mean_and_one_time_is_not_read_anew(home: Home) -> None:
+    async with open_schedules(home) as server:
+        olga, path = server.olga, "/admin/schedules/tea"
+        form = {"name": "tea", "when": "in 3 hours", "prompt": "Tea.", "wake_agent": "yes", "to": "log"}
+        assert (await olga.send("/admin/add-schedule", **form)).status_code == 303
+        planned = server.denizen.runtime.current.schedules["tea"].at
+        assert planned is not None and "said: in 3 hours" in server.text
+        assert (await olga.send(path, **{**form, "prompt": "More tea."})).status_code == 303
+        assert server.denizen.runtime.current.schedules["tea"].at == planned
+        assert "in 3 hours (" in read_words(await olga.read("/admin/schedules"))
+        assert (await olga.send(path, **{**form, "when": "every Monday at 9"})).status_code == 303
+        changed = server.denizen.runtime.current.schedules["tea"]
+        assert (changed.cron, changed.words, changed.at) == ("0 9 * * mon", "every Monday at 9", None)
+        assert "said:" not in server.text and "at: '" not in server.text
+        page = await olga.send(path, **{**form, "when": "every 5 hours"})
+        assert page.status_code == 400 and "5 hours do not divide 24" in read_words(page.text)
+
+
+async def test_people_say_times_in_words_and_have_no_other_times_for_it(home: Home) -> None:
+    async with open_own(home) as (server, own):
+        ana = own.open(scope_of("7"))
+        added = await ana.add("tea", "every Monday at 9", "Tea.", zone="Europe/Berlin")
+        assert (added.when, added.zone) == ("every Monday at 9 (0 9 * * mon)", "Europe/Berlin")
+        assert await ana.add("tea", "every Monday at 9", "Tea.", zone="Europe/Berlin") == added
+        once = await ana.add("once", "tomorrow at 9", "Tea.")
+        assert once.when.startswith("tomorrow at 9 (") and once.next_at is not None
+        assert await ana.add("once", "tomorrow at 9", "Tea.") == once
+        with pytest.raises(LimitExceeded):
+            await ana.add("often", "every 5 minutes", "Tea.")
+        with pytest.raises(InvalidInput, match="not in the future"):
+            await ana.add("late", "today at 0:00", "Tea.")
+        assert "often" not in server.text and "late" not in server.text

@@ -41,4 +41,21 @@ def test_a_schedule_is_not_added_for_a_channel_that_no_account_sees(tmp_path: Pa
     assert refused.code != 0 and "no channel '11'" in refused.err and "10 (#general)" in refused.err
     assert "tea" not in home.config.read_text()
     done = home.do(*add, "10")
-    assert (done.code, done.out.strip()) == (0, "Added tea.")
+    assert done.code == 0 and done.out.startswith("Added tea  @daily  next ")
+
+
+def test_words_say_when_and_one_time_is_written_as_what_they_mean(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.configure("http://127.0.0.1:9/v1", rest="# Ours.\n")
+    add = ("schedules", "add", "--zone", "Europe/Berlin", "--prompt", "Tea.")
+    done = home.do(*add, "tea", "--when", "every Monday at 9")
+    assert done.out.startswith("Added tea  every Monday at 9 (0 9 * * mon)  next Mon ") and "Berlin" in done.out
+    done = home.do(*add, "once", "--when", "24 December 2990 at 18:30")
+    assert "once  24 December 2990 at 18:30 (Fri 24 Dec 2990 18:30)  next Fri 2990-12-24 18:30 Europe" in done.out
+    text = home.config.read_text()
+    assert "# Ours." in text and "when: every Monday at 9" in text
+    assert "at: '2990-12-24T18:30:00+01:00'" in text and "said: 24 December 2990 at 18:30" in text
+    refused = home.do(*add, "other", "--when", "every other Monday at 9")
+    assert refused.code != 0 and "'every other monday'" in refused.err and "every first Monday" in refused.err
+    assert home.do(*add, "none").code != 0
+    assert home.config.read_text() == text

@@ -40,6 +40,24 @@ ROME = ZoneInfo("Europe/Rome")
         ("2026-12-24T18:30Z", "2026-12-24T18:30Z"),
         ("2026-12-24T18:30-05:00", "2026-12-24T23:30Z"),
         ("2027-06-01T08:00", "2027-06-01T06:00Z"),
+        ("in half an hour", "2026-11-21T12:30Z"),
+        ("tomorrow at 9", "2026-11-22T08:00Z"),
+        ("tomorrow at noon", "2026-11-22T11:00Z"),
+        ("the day after tomorrow at 9:00", "2026-11-23T08:00Z"),
+        ("in 3 days at 9:00", "2026-11-24T08:00Z"),
+        ("in a week at 9am", "2026-11-28T08:00Z"),
+        ("friday 9:00", "2026-11-27T08:00Z"),
+        ("on Friday at 9", "2026-11-27T08:00Z"),
+        ("saturday at 14:00", "2026-11-21T13:00Z"),
+        ("saturday at 12:00", "2026-11-28T11:00Z"),
+        ("next saturday at 14:00", "2026-11-28T13:00Z"),
+        ("next monday at 9:00", "2026-11-23T08:00Z"),
+        ("24 December at 18:30", "2026-12-24T17:30Z"),
+        ("on December 24th at 6:30pm", "2026-12-24T17:30Z"),
+        ("the 3rd of january at 9:00", "2027-01-03T08:00Z"),
+        ("1 November 2027 at 9:00", "2027-11-01T08:00Z"),
+        ("21 November at 9:00", "2027-11-21T08:00Z"),
+        ("2026-12-24 at 18:30", "2026-12-24T17:30Z"),
     ],
 )
 def test_the_forms_that_are_offered_are_understood_in_the_zone(text: str, moment: str) -> None:
@@ -60,7 +78,10 @@ def test_every_form_that_an_error_names_is_one(text: str) -> None:
         "tomorrow 9",
         "9:00",
         "at 9:00",
-        "friday 9:00",
+        "monday at",
+        "tomorrow at 25",
+        "31 november at 9:00",
+        "next tomorrow at 9:00",
         "next week",
         "in 5",
         "in 1 month",
@@ -96,8 +117,15 @@ def test_what_could_mean_something_else_is_refused_with_the_forms(text: str) -> 
 def test_what_is_over_is_refused_with_the_time_it_is(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_moment(text, now=NOON, zone=ROME)
-    assert "not in the future" in caught.value.message
+    assert "not in the future: it is read as 20" in caught.value.message or text == "in 0 minutes"
     assert "2026-11-21 13:00 (Europe/Rome)" in caught.value.fix
+
+
+def test_a_day_that_may_be_in_this_week_or_the_next_is_refused_with_both() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_moment("next sunday at 9:00", now=NOON, zone=ROME)
+    assert "2026-11-22 or 2026-11-29" in caught.value.message
+    assert "sunday at 09:00" in caught.value.fix
 
 
 @pytest.mark.parametrize(("text", "how"), [("2027-03-28T02:30", "does not come"), ("2027-10-31T02:30", "comes twice")])

@@ -151,11 +151,11 @@ gate: {rules: [{tool: add_schedule, action: approve}, {tool: switch_schedule, ac
         return str(deployment.requests[-1])
 
     async with deployment.run():
-        added = await ask("add_schedule", name="tea", cron=NEW_YEAR, prompt="Time for tea.")
-        assert "Added. tea: 0 0 1 1 * (UTC), next" in added
+        added = await ask("add_schedule", name="tea", when=NEW_YEAR, prompt="Time for tea.")
+        assert "Added. tea: 0 0 1 1 *, UTC; next" in added
         assert f"target: '{deployment.general.id}'" in deployment.home.config.read_text()
         assert "Prompt: Time for tea." in await ask("list_schedules")
-        assert "(UTC), off" in await ask("switch_schedule", name="tea", enabled=False)
+        assert "UTC; off" in await ask("switch_schedule", name="tea", enabled=False)
         deployment.script(ModelAnswer(calls=(ModelCall("run_schedule", {"name": "tea"}),)), "Tea!", "Tea!")
         deployment.ask(deployment.ana, "run it now")  # its answer and that of the run come in any order
         await deployment.until(lambda: deployment.said()[3:] == ["Tea!", "Tea!"])

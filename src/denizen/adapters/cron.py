@@ -1,4 +1,4 @@
-"""The times of cron expressions, by croniter, and what daylight saving does to them.
+"""The times of cron expressions, by croniter, what daylight saving does to them, and what times in words mean.
 
 croniter reckons with the clock on the wall, and this module finds the moments at which it shows a time. A job at 02:30
 runs once on the day on which that comes twice (the first time), and at 03:00 on the day on which it does not come.
@@ -14,7 +14,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from denizen.domain.errors import InvalidInput
+from denizen.domain.moment import FORMS, parse_moment
 from denizen.domain.record import record
+from denizen.domain.recurrence import RECURRENCE_FORMS, find_recurrence
+from denizen.domain.schedule import PlannedTimes
 
 if TYPE_CHECKING:
     from croniter import croniter
@@ -31,6 +35,7 @@ _PARTS = (
     ("weekday", "0 to 7 or sun to sat"),
 )
 """The fields in their order, with their values."""
+_LOOKS_LIKE_CRON = re.compile(r"@.*|(?:[0-9*?,/-]+\s+){2}\S.*")
 _MINUTE = timedelta(minutes=1)
 _LONGEST_JUMP = timedelta(hours=3)
 """No clock is put back or forward by more, but once in a century by a day."""
@@ -89,6 +94,45 @@ class CroniterTimes:
             moment = _find_moment(times.get_prev(datetime), at, is_exact=hourly)
             if moment <= until:
                 return moment
+
+    def read(self, text: str, zone: str, now: datetime) -> PlannedTimes:
+        try:
+            at = ZoneInfo(zone)
+        except (KeyError, ValueError, OSError):
+            raise _refuse(f"'{zone[:60]}' is no time zone.", "Write a name such as UTC or Europe/Berlin.") from None
+        text = text.strip()
+        if _LOOKS_LIKE_CRON.fullmatch(text):
+            _check_cron(text)
+            return PlannedTimes(cron=text)
+        if cron := find_recurrence(text):
+            _check_cron(cron, said=text)
+            return PlannedTimes(cron=cron, words=text)
+        try:
+            return PlannedTimes(at=parse_moment(text, now=now, zone=at), words=text)
+        except InvalidInput as error:
+            if error.code != "bad_moment" or FORMS not in error.fix:
+                raise
+            raise _refuse(
+                error.message, f"Write one of: {RECURRENCE_FORMS}; once: {FORMS}; or a cron expression."
+            ) from error
+
+
+def _check_cron(cron: str, *, said: str = "") -> None:
+    """Raises InvalidInput where the expression never comes true."""
+    if fault := find_cron_fault(cron):
+        told = f"'{said[:60]}' ({cron})" if said else f"this is no cron expression: '{fault.part[:60]}'"
+        raise _refuse(f"{told} {fault.message}.", fault.fix)
+
+
+def _refuse(message: str, fix: str) -> InvalidInput:
+    return InvalidInput(message, code="schedule_invalid", fix=fix)
+
+
+def find_moment(written: datetime, zone: ZoneInfo) -> datetime:
+    """Returns the moment of a time with an offset, or of one that the clock of the zone shows: the first where it
+    shows it twice, and when it has jumped where it never does.
+    """
+    return written.astimezone(UTC) if written.tzinfo else _find_moment(written, zone, is_exact=False)
 
 
 def _open(cron: str, start: datetime) -> croniter:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.app.configuration import HomeConfiguration
-from denizen.app.settings.interpolation import escape
+from denizen.app.settings.interpolation import escape, references
 from denizen.app.settings.problem import KeyPath
 from denizen.domain.errors import Conflict
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
+from denizen.domain.schedule import PlannedTimes
 from denizen.engine.schedules.catalog import ScheduleCatalog
 from denizen.ports.configuration import ConfigurationChange
 
@@ -31,6 +32,7 @@ class HomeSchedules:
     async def add(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
         if self._catalog.has(name):
             raise schedule_exists(name)
+        values = self._read_when(values, str(values.get("zone") or ""), str(values.get("agent") or ""))
         section = {key: value for key, value in values.items() if value is not None}
         if section.get("owner"):
             section = _escape(section)
@@ -38,7 +40,11 @@ class HomeSchedules:
         return await self._configuration.put_values(by, {(*SCHEDULES, name): section})
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
-        if self._catalog.find(name).owner:
+        known = self._catalog.find(name)
+        if values.get("when") == known.said:
+            values = {key: value for key, value in values.items() if key != "when"}
+        values = self._read_when(values, str(values.get("zone") or ""), str(values.get("agent") or known.agent))
+        if known.owner:
             values = _escape(values)
         section = await self._configuration.find_value(f"schedules.{name}")
         written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
@@ -50,6 +56,20 @@ class HomeSchedules:
         }
         await self._check_delivery(values)
         return await self._configuration.put_values(by, changed)
+
+    def _read_when(self, values: Mapping[str, Json], zone: str, agent: str) -> Mapping[str, Json]:
+        """Returns the values with what the words of `when` mean from now on: they may say one time, or be an
+        expression. A variable stands for an expression.
+        """
+        text = values.get("when")
+        if not isinstance(text, str):
+            return values
+        if not values.get("owner") and references(text):
+            planned = PlannedTimes(cron=text)
+        else:
+            planned = self._catalog.plan_times(text, zone=zone, agent=agent)
+        keys = planned.list_keys(self._catalog.find_zone(zone, agent))
+        return {**keys, **{key: value for key, value in values.items() if key not in keys}}
 
     async def _check_delivery(self, section: Mapping[str, Json]) -> None:
         """Raises NotFound for a channel that no account sees. What a variable stands for is not looked up."""

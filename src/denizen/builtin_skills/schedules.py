@@ -7,6 +7,7 @@ adding one is sensitive, since nobody asks for its runs.
 from __future__ import annotations
 
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 from denizen.skill import (
     Effect,
@@ -29,12 +30,12 @@ Name = Annotated[str, Param("short, like daily-news", max_length=64)]
 async def add_schedule(
     context: ToolContext,
     name: Name,
-    cron: Annotated[str, Param("minute hour day month weekday", max_length=100)],
+    when: Annotated[str, Param("every Monday at 9, in 3 hours, or cron", max_length=100)],
     prompt: Annotated[str, Param("what you are told each time", max_length=2000)],
     zone: Annotated[str, Param("IANA zone, if not yours", max_length=64)] = "",
 ) -> str:
     """Gives you a prompt at set times; you answer it here."""
-    return f"Added. {_describe(await _schedules(context).add(name, cron, prompt, zone=zone))}"
+    return f"Added. {_describe(await _schedules(context).add(name, when, prompt, zone=zone))}"
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True)
@@ -72,6 +73,6 @@ def _schedules(context: ToolContext) -> ScheduleAccess:
 
 
 def _describe(each: OwnSchedule) -> str:
-    upcoming = f"next {each.next_at:%Y-%m-%d %H:%M} UTC" if each.next_at else "off"
+    upcoming = f"next {each.next_at.astimezone(ZoneInfo(each.zone)):%a %d %b %Y %H:%M}" if each.next_at else each.pause
     last = f", last {each.last_outcome}" if each.last_outcome else ""
-    return f"{each.name}: {each.cron} ({each.zone}), {upcoming}{last}."
+    return f"{each.name}: {each.when}, {each.zone}; {upcoming}{last}."

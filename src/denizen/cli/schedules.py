@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -12,9 +13,11 @@ from denizen.cli.home import load_home_settings, run_with_denizen, with_denizen
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from denizen.app.build import Denizen
+    from denizen.app.settings import Settings
     from denizen.domain.json import Json
     from denizen.engine.schedules.catalog import RunListing, ScheduleListing
 
@@ -38,7 +41,7 @@ async def list_command(denizen: Denizen, *, as_json: bool) -> None:
     for each in found:
         echo(printable_json(_fields(each)) if as_json else _line(each))
     if not found and not as_json:
-        echo("There are no schedules. `denizen schedules add NAME --cron '0 9 * * *' --prompt TEXT` adds one.")
+        echo("There are no schedules. `denizen schedules add NAME --when 'every day at 9' --prompt TEXT` adds one.")
 
 
 @command.command()
@@ -91,9 +94,10 @@ def disable(home: Path, name: str) -> None:
 
 @command.command()
 @click.argument("name")
-@click.option("--cron", required=True, help="When: minute, hour, day, month and weekday, or a name such as @daily.")
+@click.option("--when", help="When: 'every Monday at 9', 'every 2 hours', 'in 3 hours', 'tomorrow at 9'.")
+@click.option("--cron", help="Or an expression: minute, hour, day, month and weekday, or a name such as @daily.")
 @click.option("--prompt", required=True, help="What the agent is told.")
-@click.option("--zone", help="Time zone of the expression.  [default: that of the agent, or else UTC]")
+@click.option("--zone", help="Time zone of these times.  [default: that of the agent, or else UTC]")
 @click.option("--agent", help="The agent that gets it.  [default: the default agent]")
 @click.option("--session", help="Name of the session.  [default: cron:NAME]")
 @click.option("--new-session", is_flag=True, help="Begin a new session with each run.")
@@ -107,7 +111,8 @@ def add(  # noqa: PLR0913 - each is an option
     home: Path,
     *,
     name: str,
-    cron: str,
+    when: str | None,
+    cron: str | None,
     prompt: str,
     zone: str | None,
     agent: str | None,
@@ -124,14 +129,17 @@ def add(  # noqa: PLR0913 - each is an option
     """
     if discord and discord_dm:
         raise click.UsageError("Give one of --discord and --discord-dm.")
+    if bool(when) == bool(cron):
+        raise click.UsageError("Give one of --when and --cron.")
     from denizen.app.schedule_configuration import schedule_exists
 
-    if name in load_home_settings(home).schedules:
+    settings = load_home_settings(home)
+    if name in settings.schedules:
         raise schedule_exists(name)
     if discord:
         run_with_denizen(home, lambda denizen: denizen.schedule_catalog.check_channel("discord", discord))
     given: dict[str, Json] = {
-        "cron": cron,
+        **(_read_times(settings, when, zone, agent) if when else {"cron": cron}),
         "zone": zone,
         "prompt": prompt,
         "agent": agent,
@@ -143,7 +151,11 @@ def add(  # noqa: PLR0913 - each is an option
         "catch_up": catch_up,
     }
     _write(home, (name,), {key: value for key, value in given.items() if value is not None})
-    echo(f"Added {name}.")
+    run_with_denizen(home, partial(_tell_added, name))
+
+
+async def _tell_added(name: str, denizen: Denizen) -> None:
+    echo(f"Added {_line(await denizen.schedule_catalog.get(name))}.")
 
 
 @command.command()
@@ -185,6 +197,18 @@ def _check_known(home: Path, name: str) -> None:
     find_schedule(load_home_settings(home).schedules, name)
 
 
+def _read_times(settings: Settings, when: str, zone: str | None, agent: str | None) -> Mapping[str, Json]:
+    """Returns the keys of the configuration that say what these words mean. Raises InvalidInput."""
+    from denizen.adapters.cron import CroniterTimes
+    from denizen.domain.clock import SystemClock
+    from denizen.domain.ids import AgentName
+    from denizen.domain.prompt_messages import agent_timezone
+
+    known = settings.agents.get(AgentName(agent or "")) or settings.agents[settings.default_agent]
+    where = zone or agent_timezone(known)
+    return CroniterTimes().read(when, where, SystemClock().now()).list_keys(where)
+
+
 def _read_delivery(channel: str | None, person: str | None) -> Json:
     if channel:
         return {"to": "discord", "target": channel}
@@ -198,7 +222,9 @@ def _fields(listing: ScheduleListing) -> dict[str, Json]:
     conduct = schedule.conduct
     return {
         "name": schedule.name,
+        "when": schedule.when,
         "cron": schedule.cron,
+        "at": schedule.at.isoformat() if schedule.at else None,
         "zone": schedule.zone,
         "prompt": schedule.prompt,
         "agent": schedule.agent,
@@ -231,9 +257,9 @@ def _run_fields(listing: RunListing) -> dict[str, Json]:
 
 def _line(listing: ScheduleListing) -> str:
     schedule, last = listing.schedule, listing.last
-    upcoming = f"next {_time(listing.next_at, schedule.zone)}" if listing.next_at else "off"
+    upcoming = f"next {_time(listing.next_at, schedule.zone)}" if listing.next_at else listing.pause
     went = f"; last {_time(last.run.planned_at, schedule.zone)}: {last.outcome}" if last else ""
-    return f"{schedule.name}  {schedule.written.cron}  {upcoming}{went}"
+    return f"{schedule.name}  {schedule.when}  {upcoming}{went}"
 
 
 def _run_line(listing: RunListing) -> str:
@@ -246,4 +272,4 @@ def _run_line(listing: RunListing) -> str:
 
 
 def _time(at: datetime, zone: str) -> str:
-    return f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} {zone}"
+    return f"{at.astimezone(ZoneInfo(zone)):%a %Y-%m-%d %H:%M} {zone}"

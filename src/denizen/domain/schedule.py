@@ -1,7 +1,7 @@
 """Schedules: prompts that an agent gets at set times, without anybody asking. Pure.
 
-Times are those of a cron expression in the schedule's own zone (`ports/schedules`). A time at which nothing ran is a
-run, too, with the reason, so that nobody has to guess.
+Times are those of a cron expression in the schedule's own zone (`ports/schedules`), or there is a single one. A time at
+which nothing ran is a run, too, with the reason, so that nobody has to guess.
 """
 
 from __future__ import annotations
@@ -78,12 +78,35 @@ class ScheduleConduct:
     hooks: Hooks = NO_HOOKS
 
 
+@record
+class PlannedTimes:
+    """The meaning of somebody's words: the times of an expression, or one moment. An expression that they wrote has no
+    `words`.
+    """
+
+    cron: str = ""
+    at: datetime | None = None
+    words: str = ""
+
+    def list_keys(self, zone: str) -> dict[str, str | None]:
+        """Returns the keys of the configuration that say these times; None for those that say nothing."""
+        at = self.at.astimezone(ZoneInfo(zone)).isoformat(timespec="seconds") if self.at else None
+        words = self.words or None
+        return {
+            "when": None if at else words,
+            "cron": None if words else self.cron or None,
+            "at": at,
+            "said": words if at else None,
+        }
+
+
 @record(kw_only=True)
 class Schedule:
-    """One schedule of the configuration. `owner` is the key of the person who had an agent make it, empty for those of
-    the operator; `life` then tells it from others that have had its name. `barred`: the operator has switched it off,
-    which binds its owner. `templates` has the texts that name variables, as the configuration has them, by field.
-    One that belongs to a `workflow` runs that, from its node `trigger`.
+    """One schedule of the configuration. `at` is its only time, and `cron` is empty then; `words` are those in which
+    somebody said when, empty for an expression. `owner` is the key of the person who had an agent make it, empty for
+    those of the operator; `life` then tells it from others that have had its name. `barred`: the operator has switched
+    it off, which binds its owner. `templates` has the texts that name variables, as the configuration has them, by
+    field. One that belongs to a `workflow` runs that, from its node `trigger`.
     """
 
     name: str
@@ -91,6 +114,8 @@ class Schedule:
     zone: str
     prompt: str
     agent: AgentName
+    at: datetime | None = None
+    words: str = ""
     enabled: bool = True
     barred: bool = False
     catch_up: CatchUp = CatchUp.SKIP
@@ -109,6 +134,7 @@ class Schedule:
         return replace(
             self,
             cron=texts.get("cron", self.cron),
+            words=texts.get("words", self.words),
             zone=texts.get("zone", self.zone),
             prompt=texts.get("prompt", self.prompt),
             conduct=replace(
@@ -130,6 +156,19 @@ class Schedule:
         return self.conduct.session or f"cron:{own}"
 
     @property
+    def said(self) -> str:
+        """Its times as they stand in the configuration: words, an expression, or a moment."""
+        written = self.written
+        return written.words or written.cron or (self.at.astimezone(ZoneInfo(self.zone)).isoformat() if self.at else "")
+
+    @property
+    def when(self) -> str:
+        """Its times for people: as they were said, beside what that means."""
+        written = self.written
+        meaning = f"{self.at.astimezone(ZoneInfo(self.zone)):%a %d %b %Y %H:%M}" if self.at else written.cron
+        return f"{written.words} ({meaning})" if written.words not in ("", meaning) else meaning
+
+    @property
     def principal(self) -> Principal:
         """The one on whose behalf its turns run. It has no role: what needs one, a schedule may not do."""
         return Principal(PrincipalKind.SCHEDULE, self.id, self.name)
@@ -137,7 +176,10 @@ class Schedule:
     @property
     def definition(self) -> str:
         """A digest of when it runs. With another one, times begin to count anew."""
-        return derive("when", self.cron, self.zone, "on" if self.enabled else "off")
+        state = "on" if self.enabled else "off"
+        if self.at is not None:
+            return derive("at", self.at.astimezone(UTC).isoformat(), state)
+        return derive("when", self.cron, self.zone, state)
 
 
 @record

@@ -17,13 +17,16 @@ class ScheduleConfiguration(Protocol):
     """All raise InvalidInput (`config_invalid`) for what cannot run, with the reason, and write nothing then."""
 
     async def add(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
-        """Adds a schedule with these keys of its section; in one with an owner all texts are plain, also `${NAME}`.
-        Raises Conflict when there is one of that name.
+        """Adds a schedule with these keys of its section. `when` may also say one time, counted from now, or be an
+        expression. In one with an owner all texts are plain, also `${NAME}`. Raises Conflict when there is one of that
+        name.
         """
         ...
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
-        """Sets these keys, None takes one out; others stay. Texts are as in `add`. Raises NotFound."""
+        """Sets these keys, None takes one out; others stay. Texts are as in `add`; a `when` that is what the schedule
+        says already changes nothing. Raises NotFound.
+        """
         ...
 
     async def remove(self, by: Principal, name: str) -> ConfigurationChange:

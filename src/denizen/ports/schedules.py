@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from denizen.domain.ids import TurnId
-from denizen.domain.schedule import RunStatus, ScheduleRun, ScheduleState
+from denizen.domain.schedule import PlannedTimes, RunStatus, ScheduleRun, ScheduleState
 
 
 class CronTimes(Protocol):
@@ -21,6 +21,12 @@ class CronTimes(Protocol):
 
     def find_latest(self, cron: str, zone: str, until: datetime) -> datetime:
         """Returns the last time that is not after `until`."""
+        ...
+
+    def read(self, text: str, zone: str, now: datetime) -> PlannedTimes:
+        """Returns what these words, or this expression, mean. Raises InvalidInput for what is neither, for a moment
+        that is over, for one that the clocks show twice or never, and for a zone that does not exist.
+        """
         ...
 
 

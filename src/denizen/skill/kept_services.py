@@ -166,21 +166,25 @@ class FeedAccess(Protocol):
 
 @record(kw_only=True)
 class OwnSchedule:
-    """A schedule of the asker. `next_at` is None while it is off; `last_outcome` is empty before its first run."""
+    """A schedule of the asker. `when` says its times, in the words of the asker and as they are meant. `next_at` is
+    None while `pause` is off or over; `last_outcome` is empty before its first run.
+    """
 
     name: str
-    cron: str
+    when: str
     zone: str
     prompt: str
     next_at: datetime | None = None
+    pause: str = ""
     last_outcome: str = ""
 
 
 class ScheduleAccess(Protocol):
     """The schedules of one person, as one call may see and change them. Names of others' raise NotFound."""
 
-    async def add(self, name: str, cron: str, prompt: str, *, zone: str = "") -> OwnSchedule:
-        """Adds a schedule, which is answered where the call was made.
+    async def add(self, name: str, when: str, prompt: str, *, zone: str = "") -> OwnSchedule:
+        """Adds a schedule, which is answered where the call was made. `when` is words, such as `every Monday at 9` or
+        `in 3 hours`, or a cron expression.
 
         Raises NotAllowed where nobody would read that, InvalidInput for a time that is none, Conflict for a name that
         is taken, LimitExceeded when it would run too often or the person has too many.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -156,3 +157,41 @@ def test_a_cron_expression_out_of_a_variable_is_refused_by_the_name_of_the_varia
         home.load(write("cron: ${TIMES}\nprompt: x"), TIMES="hunter2 * * * *")
     assert "what ${TIMES} stands for" in raised.value.explain()
     assert "hunter2" not in raised.value.explain()
+
+
+def test_words_are_times_that_come_again_and_one_moment_stands_as_such(home: Home) -> None:
+    found = home.load(write("when: every weekday at 18:30\nprompt: x")).schedules["news"]
+    assert (found.cron, found.words, found.at) == ("30 18 * * mon-fri", "every weekday at 18:30", None)
+    zone = "zone: Europe/Berlin\nprompt: x\n"
+    for at in ("2026-12-24T18:30", "'2026-12-24 18:30'", "2026-12-24T18:30:00", "2026-12-24T17:30+00:00"):
+        once = home.load(write(f"{zone}at: {at}\nsaid: on Christmas Eve")).schedules["news"]
+        assert once.at == datetime(2026, 12, 24, 17, 30, tzinfo=UTC)
+        assert once.when == "on Christmas Eve (Thu 24 Dec 2026 18:30)"
+
+
+@pytest.mark.parametrize(
+    ("shown", "moment"), [("2027-03-28T02:30", "2027-03-28T01:00Z"), ("2027-10-31T02:30", "2027-10-31T00:30Z")]
+)
+def test_a_moment_that_the_clocks_leave_out_is_when_they_have_jumped_and_a_doubled_one_the_first(
+    home: Home, shown: str, moment: str
+) -> None:
+    found = home.load(write(f"zone: Europe/Rome\nprompt: x\nat: {shown}")).schedules["news"]
+    assert found.at == datetime.fromisoformat(moment)
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ("", "says no time"),
+        ("when: every day at 9\ncron: '@daily'", "has when and cron"),
+        ("when: in 3 hours", "no times that come again"),
+        ("when: every day", "no time of the day"),
+        ("when: every 30 February at 9:00", "no month has that day"),
+        ("at: tomorrow", "no moment"),
+        ("at: 2026-12-24", "no moment"),
+        ("cron: '@daily'\nsaid: daily", "belongs to `at`"),
+    ],
+)
+def test_times_that_are_none_are_refused_with_how_to_write_them(home: Home, times: str, message: str) -> None:
+    problem = refuse(home, write(f"prompt: x\n{times}"))
+    assert message in problem["message"] and problem["fix"]

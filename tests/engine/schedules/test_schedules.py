@@ -143,6 +143,31 @@ async def test_a_schedule_runs_at_its_time_and_not_before() -> None:
         assert (asked.text, answered.text) == ("What is new?", "Nothing.")
 
 
+async def test_a_schedule_for_one_time_runs_once_and_is_over() -> None:
+    once = replace(HOURLY, cron="", at=NOON + timedelta(minutes=30), words="in 30 minutes")
+    async with open_process(once) as server:
+        assert (await server.catalog.get("news")).next_at == once.at
+        await server.pass_time(minutes=29)
+        assert await server.outcomes() == []
+        for _ in range(3):
+            await server.pass_time(minutes=1)
+        assert await server.outcomes() == ["done"]
+        await server.pass_time(hours=24)
+        await server.configure(once)
+        await server.pass_time(hours=24)
+        assert await server.outcomes() == ["done"]
+        listing = await server.catalog.get("news")
+        assert (listing.next_at, listing.pause) == (None, "over")
+
+
+async def test_one_time_without_a_server_is_missed_or_made_up_for() -> None:
+    once = replace(HOURLY, cron="", at=NOON + timedelta(minutes=30))
+    made_up = replace(once, name="other", catch_up=CatchUp.ONCE)
+    async with open_process(once, made_up) as server:
+        await server.pass_time(hours=3)
+        assert {each.run.schedule: each.outcome for each in await server.runs()} == {"news": "missed", "other": "done"}
+
+
 @pytest.mark.proves("T27")
 async def test_the_session_is_that_of_the_schedule_or_one_that_it_shares() -> None:
     assert session_place(HOURLY).thread == "cron:news"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Annotated, Literal, Self
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
 from pydantic import ValidatorFunctionWrapHandler as Handler
 
-from denizen.adapters.cron import EXPECTED, find_cron_fault
+from denizen.adapters.cron import EXPECTED, find_cron_fault, find_moment
 from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.fields import (
@@ -31,9 +33,12 @@ from denizen.app.settings.problem import ConfigProblem, KeyPath, find_closest, s
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import MAX_NAME_CHARS
+from denizen.domain.errors import InvalidInput
 from denizen.domain.hook import list_variables
 from denizen.domain.ids import AgentName
+from denizen.domain.moment import MAX_CHARS
 from denizen.domain.prompt_messages import agent_timezone
+from denizen.domain.recurrence import RECURRENCE_FORMS, find_recurrence
 from denizen.domain.schedule import (
     LAST_RUN,
     LAST_RUN_EPOCH,
@@ -77,6 +82,34 @@ def _optional_cron(value: object, handler: Handler) -> object:
     return value if value == "" or value is None else _cron(value, handler)
 
 
+def _when(value: str) -> str:
+    """Takes words for times that come again. Those for one time count from the moment at which they are said, which a
+    file does not keep.
+    """
+    try:
+        cron = find_recurrence(value) if value else ""
+    except InvalidInput as error:
+        raise refuse("these times cannot be planned, or have no time of the day.", error.fix) from None
+    if cron is None:
+        fix = f"Write one of: {RECURRENCE_FORMS}. For one time write at: 2026-12-24T18:30; for an expression, cron."
+        raise refuse("these words say no times that come again.", fix)
+    if cron and find_cron_fault(cron):
+        raise refuse("these times never come: no month has that day.", "Write a day that the month has.")
+    return value
+
+
+def _at(value: str) -> str:
+    try:
+        datetime.fromisoformat(value)
+        is_moment = ":" in value
+    except ValueError:
+        is_moment = False
+    if not is_moment:
+        fix = "Write 2026-12-24T18:30, in the zone of the schedule, or with an offset: 2026-12-24T18:30+01:00."
+        raise refuse("this is no moment.", fix)
+    return value
+
+
 def _target(value: str) -> str:
     if value and not _TARGET.fullmatch(value):
         fix = "Write the number that `Copy ID` gives; that entry is in Discord's menus once Developer Mode is on."
@@ -101,7 +134,6 @@ def read_short_delivery(value: object) -> object:
 
 
 ScheduleName = Annotated[str, AfterValidator(_schedule_name)]
-Cron = Annotated[str, WrapValidator(_cron), WrapValidator(keep_template)]
 OptionalCron = Annotated[str, WrapValidator(_optional_cron), WrapValidator(keep_template)]
 Target = Annotated[str, BeforeValidator(read_digits), AfterValidator(_target), WrapValidator(keep_template)]
 
@@ -134,8 +166,19 @@ class DeliverySection(Section):
 class ScheduleSection(Section):
     """A prompt that an agent gets at set times."""
 
-    cron: Cron = Field(description="When: minute, hour, day, month and weekday, or a name such as `@daily`.")
-    zone: Zone = Field(default="", description="Time zone of the expression; unset: that of the agent, or else UTC.")
+    when: Annotated[Text, at_most(MAX_CHARS), AfterValidator(_when), WrapValidator(keep_template)] = Field(
+        default="", description="When, in words: `every Monday at 9`, `every weekday at 18:30`, `every 2 hours`."
+    )
+    cron: OptionalCron = Field(
+        default="", description="Instead of words: minute, hour, day, month and weekday, or a name such as `@daily`."
+    )
+    at: Annotated[Text, AfterValidator(_at)] = Field(
+        default="", description="For a single run, its time: `2026-12-24T18:30`. After it, the schedule is over."
+    )
+    said: Annotated[Text, at_most(MAX_CHARS)] = Field(
+        default="", description="The words that `at` was made of, such as `in 3 hours`; they are shown beside it."
+    )
+    zone: Zone = Field(default="", description="Time zone of these times; unset: that of the agent, or else UTC.")
     prompt: Annotated[SomeText, at_most(PROMPT_CHARS)] = Field(description="What the agent is told.")
     agent: Text = Field(default="", description="The agent that gets it; empty: the default agent.")
     session: Annotated[Text, at_most(MAX_NAME_CHARS)] = Field(
@@ -164,6 +207,16 @@ class ScheduleSection(Section):
         default="", description="Tells one with an `owner` from others that have had its name; written with it."
     )
 
+    @model_validator(mode="after")
+    def _has_times(self) -> Self:
+        given = [key for key in ("when", "cron", "at") if getattr(self, key)]
+        if len(given) != 1:
+            told = f"has {' and '.join(given)}, which say different times" if given else "says no time"
+            raise refuse(f"a schedule {told}.", "Write one of when: every day at 9:00, cron: 0 9 * * *, or at.")
+        if self.said and not self.at:
+            raise refuse("`said` belongs to `at`.", "Write the words as when.", key="said")
+        return self
+
 
 def build_schedules(
     sections: Mapping[str, ScheduleSection], agents: Mapping[AgentName, Agent], default_agent: AgentName
@@ -176,7 +229,9 @@ def _build(
     name: str, section: ScheduleSection, agents: Mapping[AgentName, Agent], default_agent: AgentName
 ) -> Schedule:
     agent = AgentName(section.agent) or default_agent
-    texts = {key: getattr(section, key) for key in ("cron", "zone", "prompt", "session", "model")}
+    zone = section.zone or agent_timezone(agents[agent])
+    texts = {key: getattr(section, key) for key in ("zone", "prompt", "session", "model")}
+    texts |= {"cron": section.when or section.cron, "words": section.when or section.said}
     written = {key: as_written(text) for key, text in {**texts, "target": section.delivery.target}.items()}
     return copy_fields(
         section,
@@ -185,7 +240,10 @@ def _build(
         enabled=section.enabled and not section.paused,
         barred=not section.enabled,
         agent=agent,
-        zone=section.zone or agent_timezone(agents[agent]),
+        cron=find_recurrence(section.when) or "" if section.when else section.cron,
+        at=find_moment(datetime.fromisoformat(section.at), ZoneInfo(zone)) if section.at else None,
+        words=section.when or section.said,
+        zone=zone,
         conduct=copy_fields(section, ScheduleConduct, delivery=section.delivery.record, hooks=section.hooks.record),
         # Texts of a schedule with an owner name no variables; they are shown, and written, as they are meant.
         templates={} if section.owner else {key: text for key, text in written.items() if "${" in text},

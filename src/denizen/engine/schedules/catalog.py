@@ -8,10 +8,11 @@ from datetime import datetime
 from decimal import Decimal
 
 from denizen.domain.errors import Conflict, NotFound
-from denizen.domain.ids import fresh
+from denizen.domain.ids import AgentName, fresh
 from denizen.domain.principal import Principal
+from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.record import record
-from denizen.domain.schedule import RunStatus, Schedule, ScheduleRun, asked_run_id
+from denizen.domain.schedule import PlannedTimes, RunStatus, Schedule, ScheduleRun, asked_run_id
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.schedules.runner import ScheduleResources, has_open_run
 from denizen.ports.store import UnitOfWork
@@ -50,11 +51,18 @@ class RunListing:
 
 @record
 class ScheduleListing:
-    """A schedule in force, when it runs next (None while it is off), and its newest run."""
+    """A schedule in force, when it runs next (None while it is off, and when it is over), and its newest run."""
 
     schedule: Schedule
     next_at: datetime | None
     last: RunListing | None = None
+
+    @property
+    def pause(self) -> str:
+        """Why it does not run by itself, in one word; empty where it does."""
+        if not self.schedule.enabled:
+            return "off"
+        return "over" if self.next_at is None else ""
 
 
 class ScheduleCatalog:
@@ -79,6 +87,18 @@ class ScheduleCatalog:
         schedule = self.find(name)
         runs = await self.list_runs(name, limit=1)
         return self._show(schedule, runs[0] if runs else None)
+
+    def plan_times(self, text: str, *, zone: str = "", agent: str = "") -> PlannedTimes:
+        """Returns what these words mean from now on, in that zone, or else in that of the agent. Raises as
+        `CronTimes.read`.
+        """
+        return self._resources.times.read(text, self.find_zone(zone, agent), self._clock.now())
+
+    def find_zone(self, zone: str, agent: str) -> str:
+        """Returns the zone itself, or else that of the agent, or of the default agent."""
+        current = self._runtime.current
+        known = current.agents.get(AgentName(agent)) or current.agents[current.default_agent]
+        return zone or agent_timezone(known)
 
     def has(self, name: str) -> bool:
         return name in self._runtime.current.schedules

@@ -16,7 +16,7 @@ from denizen.domain.json import Json
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.record import record
 from denizen.domain.room import RoomKind
-from denizen.domain.schedule import SCHEDULE_NAME, Schedule
+from denizen.domain.schedule import SCHEDULE_NAME, PlannedTimes, Schedule
 from denizen.engine.schedules.catalog import ScheduleCatalog, ScheduleListing
 from denizen.engine.schedules.runner import ScheduleResources
 from denizen.ports.schedule_configuration import ScheduleConfiguration
@@ -73,17 +73,12 @@ class OwnSchedules:
             return {"to": f"{place.platform}-dm", "target": scope.principal.id.rpartition(":")[2]}
         return {"to": place.platform, "target": place.thread or place.channel}
 
-    def check_pace(self, cron: str, zone: str) -> None:
-        """Raises InvalidInput for what is no expression, LimitExceeded for one that would run too often."""
+    def check_pace(self, planned: PlannedTimes, zone: str) -> None:
+        """Raises LimitExceeded for times that come too often."""
+        if planned.at is not None:
+            return
         now = self._resources.clock.now()
-        try:
-            times = list(islice(self._resources.times.list_after(cron, zone, now), LOOKED_AT))
-        except (ValueError, KeyError) as error:
-            raise InvalidInput(
-                "This is no cron expression, or no time zone.",
-                code="schedule_invalid",
-                fix="Write minute, hour, day, month and weekday, such as '0 9 * * mon-fri'.",
-            ) from error
+        times = islice(self._resources.times.list_after(planned.cron, zone, now), LOOKED_AT)
         if any(later - earlier < LEAST_GAP for earlier, later in pairwise(times)):
             raise LimitExceeded(
                 "That is too often.",
@@ -99,7 +94,7 @@ class _ScopedSchedules:
     schedules: OwnSchedules
     scope: CallScope
 
-    async def add(self, name: str, cron: str, prompt: str, *, zone: str = "") -> OwnSchedule:
+    async def add(self, name: str, when: str, prompt: str, *, zone: str = "") -> OwnSchedule:
         schedules, owner = self.schedules, self.scope.principal.key
         delivery = await schedules.plan_delivery(self.scope)
         if not SCHEDULE_NAME.fullmatch(name):
@@ -111,16 +106,19 @@ class _ScopedSchedules:
         own = schedules.list_own(owner)
         known = next((each for each in own if each.name == name), None)
         if known is not None:
-            if (known.cron, known.prompt) != (cron, prompt):
+            if (known.said, known.prompt) != (when.strip(), prompt):
                 raise Conflict(f"There is a schedule '{name}' already.", code="schedule_exists", fix="Remove it first.")
             return await self._show(name)  # the call runs again after a restart
         if len(own) >= MAX_OWN:
             raise LimitExceeded(
                 f"{MAX_OWN} schedules are as many as one person may have.", code="schedules_full", fix="Remove one."
             )
-        schedules.check_pace(cron, zone or "UTC")
+        agent = self.scope.account or ""
+        where = schedules.catalog.find_zone(zone, agent)
+        planned = schedules.catalog.plan_times(when, zone=zone, agent=agent)
+        schedules.check_pace(planned, where)
         values: dict[str, Json] = {
-            "cron": cron,
+            **planned.list_keys(where),
             "zone": zone or None,
             "prompt": prompt,
             "agent": self.scope.account,
@@ -176,9 +174,10 @@ def _show(listing: ScheduleListing) -> OwnSchedule:
     schedule = listing.schedule
     return OwnSchedule(
         name=schedule.name,
-        cron=schedule.cron,
+        when=schedule.when,
         zone=schedule.zone,
         prompt=schedule.prompt,
         next_at=listing.next_at,
+        pause=listing.pause,
         last_outcome=listing.last.outcome if listing.last else "",
     )

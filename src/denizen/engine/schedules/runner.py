@@ -25,7 +25,6 @@ from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.schedule import (
     DeliveryRoute,
-    DueTimes,
     RunStatus,
     Schedule,
     ScheduleRun,
@@ -40,6 +39,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.signal import Signal
 from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
+from denizen.engine.schedules.times import find_due, find_next
 from denizen.engine.turn import TurnRunner
 from denizen.engine.workflows.catalog import RunOrder, submit_run
 from denizen.ports.inbox import AllowedKind
@@ -52,8 +52,6 @@ CONNECT_PATIENCE = timedelta(minutes=10)
 """How long a run waits for the account that is to deliver it."""
 STALE_AFTER = timedelta(hours=1)
 """A run that could not begin for so long, since nothing ran, is missed."""
-MAX_COUNTED = 1000
-"""So many missed times are counted."""
 PLATFORM = "schedule"
 """The platform of sessions that no person has."""
 
@@ -68,9 +66,9 @@ class ScheduleResources:
     times: CronTimes
     changed: Signal
 
-    def find_next(self, schedule: Schedule, after: datetime) -> datetime:
-        """Returns the first time of the schedule after that one."""
-        return next(self.times.list_after(schedule.cron, schedule.zone, after))
+    def find_next(self, schedule: Schedule, after: datetime) -> datetime | None:
+        """Returns the first time of the schedule after that one; None where it is over."""
+        return find_next(self.times, schedule, after)
 
 
 ReadNextTask = Callable[[AgentName], str]
@@ -81,11 +79,16 @@ _log = logging.getLogger("denizen.schedules")
 
 @dataclass(slots=True)
 class _WatchedSchedule:
-    """A schedule with what is known of it, and when it is due next."""
+    """A schedule with what is known of it, and when it is due next; None where it is over."""
 
     schedule: Schedule
     state: ScheduleState
-    next_at: datetime
+    next_at: datetime | None
+
+    def is_due(self, now: datetime) -> bool:
+        """Also where the clock was put back: its times count anew."""
+        has_come = self.next_at is not None and self.next_at <= now
+        return self.schedule.enabled and (has_come or self.state.looked_until > now)
 
 
 class ScheduleRunner:
@@ -123,10 +126,11 @@ class ScheduleRunner:
             return None
         now = self._clock.now()
         for watched in list(self._watched.values()):
-            if watched.schedule.enabled and (watched.next_at <= now or watched.state.looked_until > now):
+            if watched.is_due(now):
                 await self._deal_with(watched, now)
         await self._begin_waiting()
-        upcoming = min((each.next_at for each in self._watched.values() if each.schedule.enabled), default=None)
+        active = (each for each in self._watched.values() if each.schedule.enabled)
+        upcoming = min((each.next_at for each in active if each.next_at is not None), default=None)
         if upcoming is None:
             return LOOK_EVERY_S
         return min(max((upcoming - self._clock.now()).total_seconds(), 0.0), LOOK_EVERY_S)
@@ -160,7 +164,7 @@ class ScheduleRunner:
         those that ran do not run again.
         """
         schedule, state = watched.schedule, watched.state
-        due = None if state.looked_until > now else self._find_due(schedule, state.looked_until, now)
+        due = None if state.looked_until > now else find_due(self._times, schedule, state.looked_until, now)
         until = due.at if due else now
         async with self._store.work() as work:
             is_first = await work.schedules.advance(schedule.id, before=state.looked_until, until=until)
@@ -174,15 +178,6 @@ class ScheduleRunner:
                 state = next((each for each in states if each.name == schedule.id), state)
         state = replace(state, looked_until=until) if is_first else state
         self._watched[schedule.id] = self._watch(schedule, state)
-
-    def _find_due(self, schedule: Schedule, looked_until: datetime, now: datetime) -> DueTimes:
-        latest = self._times.find_latest(schedule.cron, schedule.zone, now)
-        earlier = 0
-        for time in self._times.list_after(schedule.cron, schedule.zone, looked_until):
-            if time >= latest or earlier >= MAX_COUNTED:
-                break
-            earlier += 1
-        return DueTimes(latest, earlier)
 
     # --- beginning runs ----------------------------------------------------------------------------------------------
 

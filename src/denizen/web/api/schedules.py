@@ -123,7 +123,15 @@ def schedule_to_wire(listing: ScheduleListing) -> ScheduleInfo:
         prompt=schedule.prompt,
         agent=schedule.agent,
         enabled=schedule.enabled,
-        times=ScheduleTimes(schedule.cron, schedule.zone, schedule.catch_up.value, _format_time(listing.next_at)),
+        times=ScheduleTimes(
+            cron=schedule.cron,
+            zone=schedule.zone,
+            catch_up=schedule.catch_up.value,
+            next_at=_format_time(listing.next_at),
+            when=schedule.when,
+            at=_format_time(schedule.at),
+            pause=listing.pause,
+        ),
         conduct=ScheduleConductInfo(
             session=schedule.session_name,
             new_session=conduct.new_session,

@@ -28,7 +28,7 @@ from denizen_sdk.errors import ProblemDetails
 
 SCHEDULES = "/admin/schedules"
 SHOWN_RUNS = 30
-_TEXTS = ("cron", "zone", "agent", "prompt", "session", "model")
+_TEXTS = ("when", "zone", "agent", "prompt", "session", "model")
 _NOTICES = {
     "added": "The schedule was added.",
     "changed": "The schedule was changed. What is new holds from the next run on.",
@@ -234,7 +234,7 @@ def _read_values(schedule: Schedule) -> Mapping[str, str]:
     conduct = schedule.conduct
     return {
         "name": schedule.name,
-        "cron": schedule.cron,
+        "when": schedule.said,
         "zone": schedule.zone,
         "agent": schedule.agent,
         "prompt": schedule.prompt,
