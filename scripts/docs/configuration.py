@@ -74,6 +74,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "sandbox": "The read-only shell in which agents look through documents.",
         "gate": "What tools may do: see [let people decide](../how-to/let-people-decide.md).",
         "budgets": "Limits of money, checked before each request ([how-to](../how-to/limit-what-it-costs.md)).",
+        "projects": "Projects that mirror issues: see [projects and tasks](../how-to/keep-tasks.md).",
         "task_watcher": "An agent that looks at each changed task: see [projects and tasks](../how-to/keep-tasks.md).",
         "logging": "The log.",
         "telemetry.metrics": "Metrics for Prometheus: see [run on a server](../how-to/run-on-a-server.md#watch-it).",

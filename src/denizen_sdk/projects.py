@@ -64,11 +64,14 @@ class TaskCommentInfo:
 
 @dataclass(frozen=True, slots=True)
 class TaskDetailsInfo:
-    """A task with its project and what was said about it, oldest first."""
+    """A task with its project and what was said about it, oldest first. `link` is the address of the issue that it
+    mirrors, or empty.
+    """
 
     task: TaskInfo
     project: ProjectInfo
     comments: tuple[TaskCommentInfo, ...]
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from tests.github_simulator import payloads
 from tests.github_simulator.access import ExternalCaller, RefusedError
 from tests.github_simulator.graphql import run_graphql
 from tests.github_simulator.payloads import Json
-from tests.github_simulator.state import App, Comment, Issue, Repository, ReviewComment
+from tests.github_simulator.state import App, Comment, Issue, Repository, ReviewComment, User
 from tests.github_simulator.world import GitHubWorld
 
 BODY_CHARS = 65_536
@@ -214,13 +214,52 @@ def _permission(ask: RestRequest, repository: Repository, found: re.Match[str]) 
 
 @_in_repository("GET", "/issues")
 def _issues(ask: RestRequest, repository: Repository, _: re.Match[str]) -> RestResponse:
-    found = _since(ask, list(repository.issues.values()))
+    wanted = ask.query.get("state", "open")
+    rows = [each for each in repository.issues.values() if wanted in ("all", "closed" if each.closed else "open")]
+    found = _since(ask, rows)
     return RestResponse([payloads.issue(each, repository, ask.base) for each in found])
 
 
 @_in_repository("GET", f"/issues/{_NUMBER}")
 def _issue(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     return RestResponse(payloads.issue(_find_issue(repository, found), repository, ask.base))
+
+
+@_in_repository("POST", "/issues")
+def _add_issue(ask: RestRequest, repository: Repository, _: re.Match[str]) -> RestResponse:
+    ask.caller.check_may("issues")
+    body, labels = str(ask.fields.get("body") or ""), tuple(ask.fields.get("labels") or ())
+    issue = ask.world.open_issue(ask.caller.writes_as, repository, ask.text("title"), body, labels=labels)
+    issue.assignees = _assignees(ask, repository)
+    return RestResponse(payloads.issue(issue, repository, ask.base), 201)
+
+
+@_in_repository("PATCH", f"/issues/{_NUMBER}")
+def _change_issue(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
+    ask.caller.check_may("issues")
+    issue, fields = _find_issue(repository, found), dict[str, Any]()
+    action = "edited"
+    if "title" in ask.fields:
+        fields["title"] = ask.text("title")
+    if "body" in ask.fields:
+        fields["body"] = str(ask.fields["body"] or "")
+    if "labels" in ask.fields:
+        fields["labels"], action = tuple(ask.fields["labels"]), "labeled"
+    if "assignees" in ask.fields:
+        fields["assignees"], action = _assignees(ask, repository), "assigned"
+    if "state" in ask.fields:
+        is_closed = ask.fields["state"] == "closed"
+        fields["closed"] = str(ask.fields.get("state_reason") or "completed") if is_closed else ""
+        action = "closed" if is_closed else "reopened"
+    ask.world.change_issue(ask.caller.writes_as, issue, action, **fields)
+    return RestResponse(payloads.issue(issue, repository, ask.base))
+
+
+@_in_repository("GET", r"/assignees/(?P<login>[^/]+)")
+def _assignee(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
+    if not _find_assignable(ask, repository, found["login"]):
+        raise RefusedError(404, "Not Found")
+    return RestResponse(None, 204)
 
 
 @_in_repository("GET", f"/issues/{_NUMBER}/comments")
@@ -337,6 +376,19 @@ def _check_writing(ask: RestRequest, repository: Repository, issue: Issue) -> No
     is_member = repository.association(ask.caller.writes_as) in ("OWNER", "MEMBER", "COLLABORATOR")
     if issue.locked and not is_member:
         raise RefusedError(403, "Unable to create comment because issue is locked.")
+
+
+def _assignees(ask: RestRequest, repository: Repository) -> tuple[User, ...]:
+    """Those who cannot be assigned are left out without a word, as GitHub does."""
+    wanted = [_find_assignable(ask, repository, str(login)) for login in ask.fields.get("assignees") or ()]
+    return tuple(user for user in wanted if user is not None)
+
+
+def _find_assignable(ask: RestRequest, repository: Repository, login: str) -> User | None:
+    for user in ask.world.users.values():
+        if user.login.lower() == login.lower() and repository.association(user) in ("OWNER", "MEMBER", "COLLABORATOR"):
+            return user
+    return None
 
 
 def _find_comment(repository: Repository, found: re.Match[str]) -> tuple[Issue, Comment | ReviewComment]:

@@ -8,6 +8,7 @@ await github.until(lambda: len(issue.comments) == 2)
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import socket
@@ -195,7 +196,12 @@ class GitHubServer:
             headers["location"] = told.location + (f"?{request.query_string}" if request.query_string else "")
         if told.status == 204:
             return web.Response(status=204, headers=headers)
-        return web.json_response(self._page(told, seen, headers), status=told.status, headers=headers)
+        answer = self._page(told, seen, headers)
+        if seen.method == "GET":
+            headers["etag"] = f'W/"{hashlib.sha256(json.dumps(answer).encode()).hexdigest()}"'
+            if request.headers.get("if-none-match") == headers["etag"]:
+                return web.Response(status=304, headers=headers)
+        return web.json_response(answer, status=told.status, headers=headers)
 
     def _page(self, told: RestResponse, seen: LoggedRequest, headers: dict[str, str]) -> object:
         """A page of a list, with links to the others."""

@@ -88,6 +88,9 @@ class Issue:
     updated_at: datetime
     pull_id: int = 0
     labels: tuple[str, ...] = ()
+    assignees: tuple[User, ...] = ()
+    closed: str = ""
+    """Why it is closed: `completed` or `not_planned`; empty while it is open."""
     locked: bool = False
     comments: list[Comment] = field(default_factory=list[Comment])
     reviews: list[Review] = field(default_factory=list[Review])

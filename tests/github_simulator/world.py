@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from itertools import count
+from typing import Any
 
 from denizen.domain.clock import Clock
 from tests.github_simulator.state import (
@@ -165,6 +166,7 @@ class GitHubWorld:
 
     def edit(self, user: User, talk: Talk, what: Comment | ReviewComment, body: str) -> None:
         what.body, what.updated_at = body, self.clock.now()
+        talk.updated_at = what.updated_at
         self._tell(_find_event(talk, what), "edited", self.find_repository(talk), user, talk, what)
 
     def remove(self, user: User, talk: Talk, what: Comment | ReviewComment) -> None:
@@ -186,8 +188,14 @@ class GitHubWorld:
         return reaction, True
 
     def label(self, user: User, issue: Issue, *labels: str) -> None:
-        issue.labels = labels
-        self._tell("issues", "labeled", self.find_repository(issue), user, issue)
+        self.change_issue(user, issue, "labeled", labels=labels)
+
+    def change_issue(self, user: User, issue: Issue, action: str, **fields: Any) -> None:
+        """Sets fields of an issue: `edited`, `closed`, `reopened`, `assigned` and so on."""
+        for name, value in fields.items():
+            setattr(issue, name, value)
+        issue.updated_at = self.clock.now()
+        self._tell("issues", action, self.find_repository(issue), user, issue)
 
     def find_repository(self, talk: Talk) -> Repository:
         for repository in self.repositories:

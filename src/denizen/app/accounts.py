@@ -283,15 +283,19 @@ if TYPE_CHECKING:
     from denizen.adapters.github.account import GitHubAccount
 
 GITHUB = "github"
+ISSUE_EVENTS = frozenset({"issues", "issue_comment"})
 
 
 class ConnectedRepositoryHosts:
     """Delivers webhooks and lists repositories (`denizen.ports.hosting.RepositoryHosts`). `accounts` returns the GitHub
-    accounts that run.
+    accounts that run; `tell` is told the repository of each genuine webhook about issues.
     """
 
-    def __init__(self, accounts: Callable[[], Sequence[GitHubAccount]]) -> None:
+    def __init__(
+        self, accounts: Callable[[], Sequence[GitHubAccount]], tell: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._accounts = accounts
+        self._tell = tell
 
     def check_headers(self, platform: str, headers: Mapping[str, str]) -> None:
         if platform != GITHUB:
@@ -326,6 +330,9 @@ class ConnectedRepositoryHosts:
         if event == "ping":
             return WebhookReceipt.PONG
         payload = _read(headers, body)
+        repository = payload.get("repository")
+        if event in ISSUE_EVENTS and isinstance(repository, dict):
+            self._tell(str(cast("Mapping[str, Any]", repository).get("full_name", "")))
         taken = [await account.take(event, payload) for account in signed if _is_target(account, headers)]
         return WebhookReceipt.TAKEN if any(taken) else WebhookReceipt.IGNORED
 

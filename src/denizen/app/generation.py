@@ -136,6 +136,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         makes_titles=settings.channels.web.model_titles,
         is_model_chosen=bool(chosen.model),
         task_watcher=settings.task_watcher,
+        issue_mirrors=settings.issue_mirrors,
         schedules={**settings.schedules, **_read_workflow_schedules(settings)},
         trigger_hooks=_read_trigger_hooks(settings),
         events=_read_events(settings),

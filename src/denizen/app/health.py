@@ -103,6 +103,8 @@ def list_checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
     ]
     if denizen.runtime.current.events.sources:
         checks.append(HealthCheck("sources of events", lambda: _event_sources(denizen)))
+    if denizen.runtime.current.issue_mirrors:
+        checks.append(HealthCheck("mirrored issues", lambda: _mirrored_issues(denizen)))
     checks.append(HealthCheck("approvals", lambda: _approvals(denizen)))
     checks.append(HealthCheck("backups", lambda: _backups(denizen)))
     checks.append(HealthCheck("skills", lambda: _skills(denizen)))
@@ -317,6 +319,19 @@ async def _event_sources(denizen: Denizen) -> CheckResult:
         for each in broken
     ]
     return CheckResult(f"{len(reports)} configured, {len(broken)} failed at the last look", findings)
+
+
+async def _mirrored_issues(denizen: Denizen) -> CheckResult:
+    """Tells of each mirror whose last look failed, or left something out."""
+    mirrors = {each.key: each for each in denizen.runtime.current.issue_mirrors}
+    async with denizen.services.store.work(write=False) as work:
+        states = [each for each in await work.issue_mirrors.list_states() if each.key in mirrors]
+    findings = [
+        Diagnosis(Severity.WARNING, f"{each.repository}: {each.failure}", code="mirror_failing")
+        for each in states
+        if each.failure
+    ]
+    return CheckResult(f"{len(mirrors)} configured, {len(findings)} failed at the last look", findings)
 
 
 async def _memory(denizen: Denizen, *, offline: bool) -> CheckResult:

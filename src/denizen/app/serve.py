@@ -6,7 +6,7 @@ import errno
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
@@ -28,6 +28,7 @@ from denizen.app.configuration import HomeConfiguration
 from denizen.app.embeddings import build_embedder
 from denizen.app.event_configuration import HomeEvents
 from denizen.app.health import diagnose
+from denizen.app.issue_trackers import IssueTrackers
 from denizen.app.metrics import METRICS_PATH, serve_metrics
 from denizen.app.owner_notice import tell_owners
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
@@ -52,6 +53,7 @@ from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.listener.background import run_forever, run_once
+from denizen.engine.projects.issue_mirrors import IssueMirrors
 from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.ports.hosting import RepositoryHosts
 from denizen.web.app import create_app
@@ -125,11 +127,13 @@ async def serve(
         logs=LogFiles(denizen.settings.logs_folder),
         store=StoreServices(denizen.process.store_move, AuditLog(denizen.services.store, denizen.services.clock)),
     )
+    trackers = IssueTrackers(lambda: denizen.settings, denizen.services.clock)
+    mirrors = IssueMirrors(denizen.projects, trackers.find)
     external = ExternalServices(
         calls=calls,
         mcp=mcp,
         remote=RemoteSwitch(denizen, reloader.reload),
-        hosting=ConnectedRepositoryHosts(accounts.find_github),
+        hosting=ConnectedRepositoryHosts(accounts.find_github, mirrors.tell),
         configuration=HomeConfiguration(denizen, reloader),
         instance=instance,
     )
@@ -163,10 +167,11 @@ async def serve(
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals, grace)
             _start_watch(group, denizen, external.configuration)
+            keep_mirrors = partial(_mirror_issues, mirrors, trackers)
             if denizen.fleet is not None:
-                _start_membership(group, denizen, denizen.fleet)
+                _start_membership(group, denizen, denizen.fleet, keep_mirrors)
             else:
-                _start_upkeep(group, denizen)
+                _start_upkeep(group, denizen, keep_mirrors)
             loops = {
                 "serving MCP": mcp.run,
                 "checking readiness": readiness.run,
@@ -211,13 +216,15 @@ def _start_watch(group: TaskGroup, denizen: Denizen, configuration: HomeConfigur
     group.start_soon(run_forever, "watching the configuration", watching)
 
 
-def _start_membership(group: TaskGroup, denizen: Denizen, fleet: Fleet) -> None:
+def _start_membership(
+    group: TaskGroup, denizen: Denizen, fleet: Fleet, keep_mirrors: Callable[[], Awaitable[None]]
+) -> None:
     """Starts what a process does for its fleet. One of those that run turns does the upkeep of all."""
     from denizen.app.fleet import FleetParts
 
     async def keep_up() -> None:
         async with anyio.create_task_group() as upkeep:
-            _start_upkeep(upkeep, denizen)
+            _start_upkeep(upkeep, denizen, keep_mirrors)
 
     parts = FleetParts(
         channels=denizen.platforms.channels,
@@ -236,7 +243,7 @@ def _start_membership(group: TaskGroup, denizen: Denizen, fleet: Fleet) -> None:
         group.start_soon(fleet.hold_upkeep, keep_up)
 
 
-def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
+def _start_upkeep(group: TaskGroup, denizen: Denizen, keep_mirrors: Callable[[], Awaitable[None]]) -> None:
     """Starts what goes on for as long as the server runs, whether somebody asks for anything or not."""
     knowledge = denizen.knowledge
     schedule = SyncSchedule(
@@ -263,6 +270,7 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
     group.start_soon(run_forever, "ending hand-overs", denizen.services.handovers.run)
     group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
     group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
+    group.start_soon(run_forever, "mirroring issues", keep_mirrors)
     asking = partial(denizen.services.questions.run, denizen.turns.submit)
     group.start_soon(run_forever, "passing on questions to the owner", asking)
     group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
@@ -272,6 +280,14 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
     group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
     group.start_soon(run_forever, "reading sources regularly", schedule.run)
     group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
+
+
+async def _mirror_issues(mirrors: IssueMirrors, trackers: IssueTrackers) -> None:
+    try:
+        await mirrors.run()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await trackers.aclose()
 
 
 async def watch_tasks(denizen: Denizen) -> None:

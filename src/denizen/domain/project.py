@@ -122,7 +122,9 @@ class Project:
 
 @record(kw_only=True)
 class Task:
-    """Something to do. `tags` are sorted lower-case words, `due_on` is an ISO date or empty."""
+    """Something to do. `tags` are sorted lower-case words, `due_on` is an ISO date or empty; `link` is the address of
+    the issue that it mirrors, or empty.
+    """
 
     id: str
     project_id: str
@@ -132,6 +134,7 @@ class Task:
     tags: tuple[str, ...] = ()
     assignee: str = ""
     due_on: str = ""
+    link: str = ""
     made_by: Editor
     created_at: datetime
     updated_at: datetime

@@ -38,6 +38,7 @@ from denizen.ports.event_sources import EventSourceRepository
 from denizen.ports.events import EventRepository
 from denizen.ports.feeds import FeedRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
+from denizen.ports.issues import IssueMirrorRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.projects import ProjectRepository, TaskChangeRepository
 from denizen.ports.questions import QuestionRepository
@@ -415,6 +416,8 @@ class UnitOfWork(Protocol):
     def projects(self) -> ProjectRepository: ...
     @property
     def task_changes(self) -> TaskChangeRepository: ...
+    @property
+    def issue_mirrors(self) -> IssueMirrorRepository: ...
     @property
     def schedules(self) -> ScheduleRepository: ...
     @property

@@ -18,6 +18,7 @@ from tests.contracts.store.event_sources import EventSourceContract
 from tests.contracts.store.events import EventContract
 from tests.contracts.store.feeds import FeedContract
 from tests.contracts.store.forgetting import ForgettingContract
+from tests.contracts.store.issue_mirrors import IssueMirrorContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
 from tests.contracts.store.projects import ProjectContract
@@ -63,6 +64,7 @@ class StoreContract(
     EventSourceContract,
     WorkflowContract,
     ProjectContract,
+    IssueMirrorContract,
     EventContract,
     DelegationContract,
     ScheduleContract,

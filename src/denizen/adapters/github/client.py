@@ -168,6 +168,7 @@ PAGE = 100
 _READING = frozenset({"GET"})
 # A renamed repository redirects. 303 is missing, since it would turn a write into a read.
 _REDIRECTS = frozenset({301, 302, 307, 308})
+_NOT_MODIFIED = 304
 _LAST = re.compile(r'<(?P<url>[^>]+)>;\s*rel="last"')
 _NEXT = re.compile(r'<(?P<url>[^>]+)>;\s*rel="next"')
 _HEADERS = {
@@ -181,23 +182,29 @@ _log = logging.getLogger("denizen.github")
 
 @record
 class GitHubRequest:
-    """One request. `doing` completes "GitHub would not let the account ..."; `path` may be a full URL of GitHub's."""
+    """One request. `doing` completes "GitHub would not let the account ..."; `path` may be a full URL of GitHub's. With
+    the `version` of an earlier response, one that has not changed since is a 304, which costs nothing.
+    """
 
     method: str
     path: str
     doing: str
     json: Mapping[str, Any] | None = None
     params: Mapping[str, str] | None = None
+    version: str = ""
 
 
 @record
 class GitHubResponse:
-    """One response. `body` is the JSON, or None; `next_url` and `last_url` are those of further pages."""
+    """One response. `body` is the JSON, or None; `next_url` and `last_url` are those of further pages; `version` is its
+    ETag.
+    """
 
     status: int
     body: Any
     next_url: str = ""
     last_url: str = ""
+    version: str = ""
 
 
 class GitHubClient:
@@ -250,6 +257,7 @@ class GitHubClient:
         if self._http is None:
             self._http = httpx2.AsyncClient(timeout=RESPONSE_TIMEOUT_S)
         headers = {**_HEADERS, **({"authorization": authorization} if authorization else {})}
+        headers |= {"if-none-match": call.version} if call.version else {}
         url = call.path if call.path.startswith(("http://", "https://")) else f"{self.api_url}{call.path}"
         params = dict(call.params or {})
         for _ in range(MAX_REDIRECTS + 1):
@@ -276,11 +284,12 @@ class GitHubClient:
             body = response.json() if response.content else None
         except ValueError:
             body = None
-        if not response.is_success:
+        if not response.is_success and not (response.status_code == _NOT_MODIFIED and call.version):
             raise translate_error(response.status_code, response.headers, body, call.doing, now=self._clock.now())
         links = response.headers.get("link", "")
         next_url, last_url = (self._link(pattern, links, call) for pattern in (_NEXT, _LAST))
-        return GitHubResponse(response.status_code, body, next_url, last_url)
+        version = response.headers.get("etag", "")
+        return GitHubResponse(response.status_code, body, next_url, last_url, version)
 
     def _link(self, pattern: re.Pattern[str], links: str, call: GitHubRequest) -> str:
         found = pattern.search(links)

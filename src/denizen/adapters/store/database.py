@@ -25,6 +25,7 @@ from denizen.adapters.store.event_sources import SqlEventSources
 from denizen.adapters.store.events import SqlEvents
 from denizen.adapters.store.feeds import SqlFeeds
 from denizen.adapters.store.inbox import SqlInbox
+from denizen.adapters.store.issue_mirrors import SqlIssueMirrors
 from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages, SqlSummaries
 from denizen.adapters.store.outbox import SqlOutbox
@@ -95,6 +96,7 @@ class SqlUnitOfWork:
     workflows = _bind(SqlWorkflows)
     projects = _bind(SqlProjects)
     task_changes = _bind(SqlTaskChanges)
+    issue_mirrors = _bind(SqlIssueMirrors)
     schedules = _bind(SqlSchedules)
     questions = _bind(SqlQuestions)
     delegations = _bind(SqlDelegations)

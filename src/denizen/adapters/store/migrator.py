@@ -29,7 +29,7 @@ class MigrationHistory:
     head: str
 
 
-HEAD = "1019"
+HEAD = "1021"
 SUPERSEDED = frozenset(f"{number:04d}" for number in range(1, 20))
 """The revisions of Denizen 0.1, whose migrations were dropped before the first release. Their ids are never reused."""
 HISTORY = MigrationHistory(Path(__file__).parent / "migrations", HEAD)

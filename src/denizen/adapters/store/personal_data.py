@@ -130,6 +130,8 @@ IMPERSONAL: Mapping[str, str] = {
     "feed_items": "of feeds",
     "follows": "platforms only",
     "index_progress": "of the index",
+    "issue_links": "ids and digests",
+    "issue_mirrors": "of the configuration",
     "opt_outs": "platforms only",
     "passages": "read from sources",
     "post_versions": "platforms only",

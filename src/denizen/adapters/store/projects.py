@@ -68,6 +68,7 @@ tasks = sa.Table(
     *texts("author", "author_name"),
     *times("created_at", "updated_at"),
     *texts("words"),
+    sa.Column("link", sa.Text(), nullable=False, server_default=""),
     sa.Index("ix_tasks_project_id_updated_at", "project_id", "updated_at"),
 )
 """`words` is what a search looks into: title and description, in one case."""

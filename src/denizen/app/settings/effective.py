@@ -25,6 +25,7 @@ from denizen.app.settings.interpolation import InterpolatedText
 from denizen.app.settings.knowledge import HomeFolders, SandboxSection
 from denizen.app.settings.models import ModelsSection
 from denizen.app.settings.problem import ConfigProblem
+from denizen.app.settings.projects import build_mirrors
 from denizen.app.settings.schedules import build_schedules
 from denizen.app.settings.schema import ChannelsSection, Config, LoggingSection, ServerSection
 from denizen.app.settings.tools import McpSection, OwnSkillSection, ParameterSection, ToolSection
@@ -35,6 +36,7 @@ from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.ids import AgentName
+from denizen.domain.issue_mirror import IssueMirror
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.project import TaskWatcherPolicy
 from denizen.domain.record import record
@@ -143,6 +145,13 @@ class Settings:
         """None where it is off."""
         section = self.config.task_watcher
         return section.build_policy(self.default_agent) if section.enabled else None
+
+    @property
+    def issue_mirrors(self) -> tuple[IssueMirror, ...]:
+        """The projects that mirror issues; none while GitHub is switched off, or Discord is simulated."""
+        github = self.channels.github
+        is_off = not github.enabled or self.simulation is not None
+        return () if is_off else build_mirrors(self.config.projects, github)
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:

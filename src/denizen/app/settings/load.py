@@ -64,7 +64,7 @@ from denizen.app.settings.interpolation import ExpandedTree, expand_tree
 from denizen.app.settings.knowledge import ContextFileReader, HomeFolders
 from denizen.app.settings.models import AliasSection, ModelsSection, ProviderSection
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
-from denizen.app.settings.projects import find_watcher_problems
+from denizen.app.settings.projects import find_mirror_problems, find_watcher_problems
 from denizen.app.settings.schedules import LOG, find_schedule_problems, find_schedule_warnings, find_undelivered
 from denizen.app.settings.schema import ChannelsSection, Config
 from denizen.app.settings.workflows import WorkflowFiles, WorkflowSurroundings, load_workflows
@@ -213,6 +213,7 @@ def examine(
         *find_watcher_problems(
             document, config.task_watcher, config.default_agent, config.channels.discord, config.tools
         ),
+        *find_mirror_problems(document, config.projects, config.channels.github),
         *find_event_problems(
             document, config.listeners, config.webhooks, config.default_agent, config.channels.discord, secrets
         ),

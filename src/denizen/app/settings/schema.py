@@ -44,7 +44,7 @@ from denizen.app.settings.knowledge import (
     SandboxSection,
 )
 from denizen.app.settings.models import ModelsSection
-from denizen.app.settings.projects import TaskWatcherSection
+from denizen.app.settings.projects import ProjectName, ProjectSection, TaskWatcherSection
 from denizen.app.settings.schedules import ScheduleName, ScheduleSection
 from denizen.app.settings.telemetry import TelemetrySection
 from denizen.app.settings.tools import (
@@ -260,6 +260,9 @@ class Config(Section):
     channels: ChannelsSection = default_section()
     archive: ArchiveSection = default_section()
     commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
+    projects: dict[ProjectName, ProjectSection] = Field(
+        default_factory=dict[str, ProjectSection], description="Projects that mirror something outside, by name or id."
+    )
     task_watcher: TaskWatcherSection = default_section()
     schedules: dict[ScheduleName, ScheduleSection] = Field(
         default_factory=dict[str, ScheduleSection],

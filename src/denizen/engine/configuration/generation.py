@@ -22,6 +22,7 @@ from denizen.domain.errors import NotFound
 from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
+from denizen.domain.issue_mirror import IssueMirror
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.principal import Principal
 from denizen.domain.project import TaskWatcherPolicy
@@ -90,7 +91,7 @@ class Generation:
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
     `schedules`, `workflows` and `broken_workflows` are by name, `events` the listeners and the routes of webhooks.
-    Without `task_watcher`, nobody looks at changed tasks.
+    Without `task_watcher`, nobody looks at changed tasks. `issue_mirrors` are projects whose tasks mirror issues.
     """
 
     number: int
@@ -112,6 +113,7 @@ class Generation:
     schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
     task_watcher: TaskWatcherPolicy | None = None
+    issue_mirrors: tuple[IssueMirror, ...] = ()
     events: EventSettings = field(default_factory=EventSettings)
     workflows: Mapping[str, Workflow] = field(default_factory=dict[str, Workflow])
     broken_workflows: Mapping[str, BrokenWorkflow] = field(default_factory=dict[str, BrokenWorkflow])

@@ -21,6 +21,7 @@ from datetime import timedelta
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded, NotAllowed
 from denizen.domain.ids import derive, fresh
+from denizen.domain.issue_mirror import IssueMirror, MirrorState
 from denizen.domain.principal import Principal
 from denizen.domain.project import (
     EVERYBODY,
@@ -100,6 +101,21 @@ class ProjectBoards:
     def open_as(self, find_reader: Callable[[], Awaitable[ProjectReader]], *, key: str = "") -> ProjectBoard:
         """The board for another reader."""
         return ProjectBoard(self, find_reader, key=key)
+
+    async def find_mirror(self, project_id: str) -> tuple[IssueMirror, MirrorState] | None:
+        """Returns the mirror of a project, and how far it has come; None for a project without one."""
+        mirrors = {each.key: each for each in self.runtime.current.issue_mirrors}
+        if not mirrors:
+            return None
+        async with self.store.work(write=False) as work:
+            states = await work.issue_mirrors.list_states()
+        found = next((each for each in states if each.key in mirrors and each.project_id == project_id), None)
+        return (mirrors[found.key], found) if found else None
+
+    async def find_outside(self, project_id: str) -> str:
+        """Returns the repository to which the tasks of a project go; empty for none."""
+        found = await self.find_mirror(project_id)
+        return found[0].repository if found and found[0].goes_out else ""
 
     @contextmanager
     def watch(self, readers: AudienceFilter) -> Generator[BoardWatch]:
@@ -254,11 +270,9 @@ class ProjectBoard:
                 _check_made_again(reader, known.made_by)
                 return known
             await work.projects.add(home)
-            if await work.projects.count_tasks(home.id) >= MAX_TASKS:
-                raise _full("tasks", MAX_TASKS, "Delete some, or begin another project.")
-            await _check_size(work, home.id, draft.size_chars)
+            await check_room_for_task(work, home.id, draft.size_chars)
             await work.projects.add_task(task)
-            await self._note(work, reader, task, home, TaskAction.CREATED)
+            await note_change(self._boards, work, reader.principal, task, TaskAction.CREATED)
         self._boards.tell_changed(home.audience)
         return task
 
@@ -289,9 +303,9 @@ class ProjectBoard:
             if is_moved and await work.projects.count_tasks(changed.project_id) >= MAX_TASKS:
                 raise _full("tasks", MAX_TASKS, "Delete some, or choose another project.")
             kept = 0 if is_moved else len(task.title) + len(task.description)
-            await _check_size(work, changed.project_id, len(changed.title) + len(changed.description) - kept)
+            await check_size(work, changed.project_id, len(changed.title) + len(changed.description) - kept)
             await work.projects.replace_task(changed)
-            await self._note(work, reader, changed, home, TaskAction.UPDATED)
+            await note_change(self._boards, work, reader.principal, changed, TaskAction.UPDATED)
         self._boards.tell_changed(home.audience)
         return changed
 
@@ -323,10 +337,10 @@ class ProjectBoard:
             task, home = await _load_task(work, reader, task_id)
             if await work.projects.count_comments(task.id) >= MAX_COMMENTS:
                 raise _full("comments", MAX_COMMENTS, "Sum them up in another task.")
-            await _check_size(work, home.id, len(text))
+            await check_size(work, home.id, len(text))
             if await work.projects.add_comment(comment):
                 await work.projects.replace_task(replace(task, updated_at=now))
-                await self._note(work, reader, task, home, TaskAction.UPDATED)
+                await note_change(self._boards, work, reader.principal, task, TaskAction.UPDATED)
         self._boards.tell_changed(home.audience)
         return comment
 
@@ -343,10 +357,10 @@ class ProjectBoard:
             changed = replace(comment, text=text)
             if changed == comment:
                 return comment
-            await _check_size(work, home.id, len(text) - len(comment.text))
+            await check_size(work, home.id, len(text) - len(comment.text))
             await work.projects.replace_comment(changed)
             await work.projects.replace_task(replace(task, updated_at=self._boards.clock.now()))
-            await self._note(work, reader, task, home, TaskAction.UPDATED)
+            await note_change(self._boards, work, reader.principal, task, TaskAction.UPDATED)
         self._boards.tell_changed(home.audience)
         return changed
 
@@ -405,7 +419,7 @@ class ProjectBoard:
             _check_free(known, name)
             if len(known) >= MAX_DOCUMENTS:
                 raise _full("documents", MAX_DOCUMENTS, "Delete some, or begin another project.")
-            await _check_size(work, home.id, len(text))
+            await check_size(work, home.id, len(text))
             await work.projects.put_document(document)
         self._boards.tell_changed(home.audience)
         return document
@@ -429,7 +443,7 @@ class ProjectBoard:
         async with self._boards.store.work() as work:
             known = await work.projects.list_documents(document.project_id)
             _check_free([each for each in known if each.id != document.id], name)
-            await _check_size(work, home.id, len(text) - len(document.text))
+            await check_size(work, home.id, len(text) - len(document.text))
             await work.projects.put_document(changed)
         self._boards.tell_changed(home.audience)
         return changed
@@ -477,7 +491,16 @@ class ProjectBoard:
         )
 
     async def _check_words(self, reader: ProjectReader, project: Project) -> None:
-        """Raises NotAllowed where a turn would tell those who read the project what it has read."""
+        """Raises NotAllowed where a turn would tell those who read the project what it has read, or a repository that
+        mirrors it.
+        """
+        if reader.is_tainted and (outside := await self._boards.find_outside(project.id)):
+            raise NotAllowed(
+                f"Nothing was written to the project '{project.name}'.",
+                code="project_taint",
+                why=f"this answer draws on what others wrote, and what is written there goes to {outside}",
+                fix="Let a person write it on the board or with /tasks. A status may be set.",
+            )
         if reader.is_tainted and not await self._boards.readers.may_tell(reader, project.audience):
             raise NotAllowed(
                 f"Nothing was written to the project '{project.name}'.",
@@ -497,23 +520,23 @@ class ProjectBoard:
                     f"There is a project '{name}' already.", code="project_name_taken", fix="Choose another name."
                 )
 
-    async def _note(
-        self, work: UnitOfWork, reader: ProjectReader, task: Task, project: Project, action: TaskAction
-    ) -> None:
-        """Leaves the change to the task watcher, in the same unit of work, if there is one that wants it."""
-        policy = self._boards.runtime.current.task_watcher
-        if policy is None or not policy.watches(action, project.audience, reader.principal):
-            return
-        now = self._boards.clock.now()
-        change = TaskChange(
-            id=fresh("chg"),
-            task_id=task.id,
-            project_id=task.project_id,
-            action=action,
-            due_at=now + timedelta(milliseconds=policy.debounce_ms),
-            made_by=derive("maker", reader.principal.key),
-        )
-        await work.task_changes.note(change, now=now)
+
+async def note_change(boards: ProjectBoards, work: UnitOfWork, by: Principal, task: Task, action: TaskAction) -> None:
+    """Leaves the change to the task watcher, in the same unit of work, if there is one that wants it."""
+    policy = boards.runtime.current.task_watcher
+    project = await work.projects.find(task.project_id) if policy is not None else None
+    if policy is None or project is None or not policy.watches(action, project.audience, by):
+        return
+    now = boards.clock.now()
+    change = TaskChange(
+        id=fresh("chg"),
+        task_id=task.id,
+        project_id=task.project_id,
+        action=action,
+        due_at=now + timedelta(milliseconds=policy.debounce_ms),
+        made_by=derive("maker", by.key),
+    )
+    await work.task_changes.note(change, now=now)
 
 
 async def _load_task(work: UnitOfWork, reader: ProjectReader, task_id: str) -> tuple[Task, Project]:
@@ -575,7 +598,14 @@ def _check_overwrite(reader: ProjectReader, author: Editor, what: str, instead: 
         )
 
 
-async def _check_size(work: UnitOfWork, project_id: str, more_chars: int) -> None:
+async def check_room_for_task(work: UnitOfWork, project_id: str, size_chars: int) -> None:
+    """Raises LimitExceeded where a project has no room for one more task of that size."""
+    if await work.projects.count_tasks(project_id) >= MAX_TASKS:
+        raise _full("tasks", MAX_TASKS, "Delete some, or begin another project.")
+    await check_size(work, project_id, size_chars)
+
+
+async def check_size(work: UnitOfWork, project_id: str, more_chars: int) -> None:
     """Raises LimitExceeded where the texts of a project would grow beyond their bound."""
     if more_chars > 0 and await work.projects.measure(project_id) + more_chars > MAX_PROJECT_CHARS:
         raise LimitExceeded(

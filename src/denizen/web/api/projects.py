@@ -431,7 +431,7 @@ def task_to_wire(task: Task) -> TaskInfo:
 
 def details_to_wire(found: TaskDetails) -> TaskDetailsInfo:
     comments = tuple(map(comment_to_wire, found.comments))
-    return TaskDetailsInfo(task_to_wire(found.task), project_to_wire(found.project), comments)
+    return TaskDetailsInfo(task_to_wire(found.task), project_to_wire(found.project), comments, found.task.link)
 
 
 def comment_to_wire(comment: TaskComment) -> TaskCommentInfo:

@@ -52,6 +52,7 @@ SECTIONS: Mapping[str, str] = {
     "skills": "Own skills",
     "commands": "Commands",
     "schedules": "Schedules",
+    "projects": "Mirrored projects",
     "task_watcher": "Task watcher",
     "listeners": "Listeners",
     "events": "WebSockets and polled APIs",

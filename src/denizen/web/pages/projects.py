@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from denizen.domain.errors import DenizenError
+from denizen.domain.issue_mirror import MirrorState
 from denizen.domain.project import (
     MAX_FOUND,
     Project,
@@ -105,10 +106,13 @@ class TaskPage:
 
 @record(kw_only=True)
 class ProjectPage:
-    """The context of `project.html`. `draft` is what was typed for a new document."""
+    """The context of `project.html`. `draft` is what was typed for a new document; `mirror` tells how far the issues
+    that the project mirrors were read.
+    """
 
     frame: Frame
     project: Project
+    mirror: MirrorState | None
     readers: str
     statuses: Sequence[ProjectStatus]
     documents: Sequence[ProjectDocumentEntry]
@@ -350,9 +354,11 @@ class ProjectPages:
     ) -> Response:
         board, problem = self._board(request), find_problem(error)
         project = await board.get_project(request.path_params["project"])
+        mirror = await self._boards.find_mirror(project.id)
         page = ProjectPage(
             frame=build_frame(request, self._deps, path=PATH),
             project=project,
+            mirror=mirror[1] if mirror else None,
             readers=describe_readers(project.audience),
             statuses=list(ProjectStatus),
             documents=await board.list_documents(project.id),
