@@ -118,11 +118,20 @@ class ForkInfo:
     current: int
 
 
+@dataclass(frozen=True, slots=True)
+class HandoverInfo:
+    """The agent that a chat was handed to: it answers until then, for so many messages more."""
+
+    agent: str
+    until: str
+    messages_left: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatDetails:
     """A chat with the newest messages of a session of it, oldest first; `has_earlier` tells that there are older ones.
     `session_id` is empty while nothing was said. `running` are the ids of turns that have not ended; their events are
-    in `GET /api/events/chats/{id}`.
+    in `GET /api/events/chats/{id}`. `handover` is set while the chat is with an agent that it was handed to.
     """
 
     chat: ChatInfo
@@ -132,6 +141,7 @@ class ChatDetails:
     sessions: tuple[ChatSession, ...] = ()
     forks: tuple[ForkInfo, ...] = ()
     running: tuple[str, ...] = ()
+    handover: HandoverInfo | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,3 +97,38 @@ def test_in_a_terminal_a_long_wait_for_the_answer_is_told(beside_server: bool, h
         chat.out.await_text(waiting)
         answer.release()
         chat.out.await_text(r"\rGood morning\.")
+
+
+AGENTS = """\
+  denizen: {delegates_to: [scribe]}
+  scribe: {description: Keeps notes.}
+default_agent: denizen
+"""
+
+
+@pytest.mark.proves("V35-handover")
+def test_a_chat_is_handed_to_another_agent_until_its_messages_are_over_or_somebody_says_exit(
+    home: Home, provider: Provider
+) -> None:
+    home.configure(provider.server.openai_url)
+    home.write(home.config.read_text().replace("  denizen: {}\n", AGENTS))
+    provider.script(
+        ModelAnswer(calls=[ModelCall("hand_over", {"agent": "scribe", "messages": 1})]),
+        ModelAnswer(text="Ask scribe."),
+        *(ModelAnswer(text=f"Answer {number}.") for number in (1, 2, 3, 4)),
+    )
+    begun = home.do("chat", stdin="I want the one who takes notes\n")
+    told = "scribe answers here from now on, for 15 minutes or 1 messages. Write `!exit` to end it."
+    assert told in " ".join(begun.out.split())
+    # Another process: what was handed over is still.
+    said = home.do("chat", stdin="One\nTwo\n/handover scribe 5 9\nThree\n!exit\nFour\n/handover scribe 0\n").out
+    parts = [part.splitlines()[1:] for part in said.split("\n> ")[1:]]
+    over = "That was the last message: scribe does not answer here any more, denizen does."
+    assert parts[:2] == [["scribe:", "Answer 1."], [over, "Answer 2."]]
+    assert parts[2] == ["scribe answers here from now on, for 5 minutes or 9 messages. Write `!exit` to end it."]
+    assert parts[3] == ["scribe:", "Answer 3."]
+    assert parts[4] == ["You have ended it: scribe does not answer here any more, denizen does."]
+    assert parts[5] == ["Answer 4."]
+    assert parts[6][0] == "A room is not handed over for that long."
+    asked = [body["messages"] for body in provider.server.bodies[2:]]
+    assert [len(messages) for messages in asked] == [2, 6, 4, 8], "each agent has a history of its own"

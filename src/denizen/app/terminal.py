@@ -6,14 +6,16 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 from denizen.app.build import Denizen
-from denizen.app.terminal_messages import MoveReport, TerminalMessage
+from denizen.app.terminal_messages import AnsweringAgent, MoveReport, TerminalMessage
 from denizen.domain.agent import Agent
 from denizen.domain.approval import ApprovalChoice, AskerReach
 from denizen.domain.conversation import Place
+from denizen.domain.errors import NotAllowed
 from denizen.domain.events import TurnFinished
-from denizen.domain.ids import TurnId
+from denizen.domain.handover import is_own_session, plan_handover
+from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
+from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.commands.admin import run_observer_command
 from denizen.engine.commands.store import describe_progress, run_migrate_command
@@ -55,7 +57,13 @@ class TerminalService:
     async def stream(self, message: TerminalMessage) -> AsyncGenerator[ChatEvent]:
         """Starts the turn of the message and yields what happens. Raises as `plan_turn` and `TurnRunner.stream` do."""
         self.check()
-        async with aclosing(self._denizen.turns.stream(self.plan_turn(message))) as events:
+        request, handovers = self.plan_turn(message), self._denizen.services.handovers
+
+        async def count(turn: Turn) -> None:
+            if is_own_session(request.place):
+                await handovers.take_session_message(request.place, turn.agent)
+
+        async with aclosing(self._denizen.turns.stream(request, on_open=count)) as events:
             async for event in events:
                 if isinstance(event, TurnFinished):
                     self._last = event.turn_id
@@ -88,6 +96,38 @@ class TerminalService:
         current = self._denizen.runtime.current
         model = find_model(current.models, agent.model)
         return agent_to_wire(agent, model, is_default=agent.name == current.default_agent)
+
+    # --- hand-overs of a session of `denizen chat` -------------------------------------------------------------------
+
+    async def find_answering(self, session: str, agent: str) -> AnsweringAgent:
+        """Returns who answers the next message to that agent: who has the session, if it was handed over."""
+        handovers = self._denizen.services.handovers
+        found = await handovers.find_in_session(Place(PLATFORM, "chat", session))
+        if found is None or handovers.is_in_force(found.handover):
+            return AnsweringAgent(handovers.choose_agent(found, AgentName(agent)))
+        return AnsweringAgent(agent, handovers.describe_end(found))
+
+    async def hand_over(self, session: str, own: str, agent: str, minutes: int, messages: int) -> str:
+        """Hands the session of an agent to another one for a while. Returns what to tell. Raises NotFound, NotAllowed
+        for one that is off, and InvalidInput for limits that are not allowed.
+        """
+        services, place = self._denizen.services, Place(PLATFORM, "chat", session)
+        target = self._denizen.queries.get_agent(agent)
+        if not target.enabled:
+            raise NotAllowed(f"{target.name} is switched off.", code="agent_off", fix="Switch it on first.")
+        handover = plan_handover(target.name, services.clock.now(), minutes=minutes, messages=messages)
+        account = await services.handovers.get_account(place, None, AgentName(own))
+        return await services.handovers.begin(account, place, handover, key=fresh("handover"))
+
+    async def end_handover(self, session: str) -> str:
+        """Takes the session back. Returns what to tell; empty where nobody had it."""
+        handovers, place = self._denizen.services.handovers, Place(PLATFORM, "chat", session)
+        found = await handovers.find_in_session(place)
+        if found is None:
+            return ""
+        said = await handovers.end(found.own, place, "You have ended it", key=fresh("handover"))
+        await handovers.take_session_message(place, found.own)  # removes it: the terminal goes back by itself
+        return said
 
     async def list_models(self, named: str = "") -> Sequence[ModelListing]:
         """Returns the models. Raises NotFound when one is named that agents may not use."""

@@ -44,6 +44,14 @@ class TerminalMessage:
     waits: bool = False
 
 
+@record
+class AnsweringAgent:
+    """Who answers the next message of a session. `note` tells of a hand-over that is over."""
+
+    agent: str
+    note: str = ""
+
+
 @record(kw_only=True)
 class MoveReport:
     """The reply of `/migrate`, and whether the store is being moved."""

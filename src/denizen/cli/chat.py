@@ -20,7 +20,8 @@ from denizen.cli.options import model_options
 from denizen.cli.terminal import IN_THE_END, SKIPPED, can_prompt, describe_picture, printable, stoppable
 from denizen.cli.terminal_client import find_server
 from denizen.cli.waiting_line import WaitingLine, open_waiting_line
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, InvalidInput
+from denizen.domain.handover import DEFAULT_MESSAGES, DEFAULT_MINUTES
 from denizen.domain.ids import fresh
 from denizen.web.http.problems import read_problem
 from denizen_sdk.turns import (
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 HELP = """\
 /new             start a fresh session; the old one is kept
 /agent [NAME]    show the agents, or talk to another one
+/handover NAME [MINUTES] [MESSAGES]
+                 let another agent answer for a while; !exit ends it
 /model [NAME]    show the models, or answer with another one
 /tools           what the agent may use
 /migrate WAY     status, to-postgres or cancel: the database in use, and moving it to Postgres
@@ -53,6 +56,7 @@ HELP = """\
 /quit            leave (also Ctrl-D, or Ctrl-C twice)
 Ctrl-C stops an answer that is under way; at a question about a call it denies the call as well."""
 
+EXIT = "!exit"
 MOVE_LOOK_S = 0.3
 """How often a move of the store is looked at."""
 
@@ -183,6 +187,7 @@ class TerminalChat:
         self._commands = {
             "new": self._new,
             "agent": self._agent,
+            "handover": self._hand_over,
             "model": self._choose_model,
             "tools": self._tools,
             "migrate": self._migrate,
@@ -211,6 +216,9 @@ class TerminalChat:
     async def handle(self, line: str) -> bool:
         """A command or a message; False when the user wants to leave. Errors are explained and the chat goes on."""
         try:
+            if line.casefold() == EXIT and (said := await self._terminal.end_handover(self._session)):
+                self._console.print(said, markup=False, soft_wrap=True)
+                return True
             if not line.startswith("/"):
                 await self._say(line)
                 return True
@@ -240,9 +248,18 @@ class TerminalChat:
     async def _agent(self, name: str) -> None:
         if name:
             self._console.print(f"Talking to {await self.choose_agent(name)}.")
+            await self._terminal.end_handover(self._session)
             return
         for agent in await self._terminal.list_agents():
             self._console.print(f"{'*' if agent.name == self.agent else ' '} {agent.name}  {agent.description}")
+
+    async def _hand_over(self, typed: str) -> None:
+        name, *limits = typed.split() or [""]
+        if not name or len(limits) > 2 or not all(limit.isascii() and limit.isdecimal() for limit in limits):
+            raise InvalidInput("This hands nothing over.", code="command_usage", fix="Write /handover NAME 15 20.")
+        minutes, messages = (*map(int, limits), *(DEFAULT_MINUTES, DEFAULT_MESSAGES)[len(limits) :])
+        said = await self._terminal.hand_over(self._session, self.agent, name, minutes, messages)
+        self._console.print(said, markup=False, soft_wrap=True)
 
     async def _choose_model(self, name: str) -> None:
         models = await self._terminal.list_models(name)
@@ -289,17 +306,23 @@ class TerminalChat:
         self._console.print(HELP, markup=False)
 
     async def _say(self, text: str) -> None:
+        answering = await self._terminal.find_answering(self._session, self.agent)
+        if answering.note:
+            self._console.print(answering.note, style="dim italic", markup=False, soft_wrap=True)
+        is_own = answering.agent == self.agent
         message = TerminalMessage(
             key=fresh("chat"),
             command="chat",
             session=self._session,
             text=text,
-            agent=self.agent,
-            model=self._model,
+            agent=answering.agent,
+            model=self._model if is_own else "",
             is_new=self._fresh,
             can_prompt=can_prompt(),
         )
         self._fresh = False
+        if not is_own:
+            self._console.print(f"{answering.agent}:", style="bold", markup=False)
         await stoppable(lambda: self._show(message), lambda: self._terminal.cancel(message))
 
     async def _show(self, message: TerminalMessage) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from anyio import to_thread
 
-from denizen.app.terminal_messages import MoveReport, TerminalMessage
+from denizen.app.terminal_messages import AnsweringAgent, MoveReport, TerminalMessage
 from denizen.cli.terminal_client import TerminalClient
 from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
 from denizen_sdk.records import from_json
@@ -36,6 +36,16 @@ class ServerTerminal:
 
     async def get_agent(self, name: str) -> AgentListing:
         return from_json(AgentListing, await self._request("get_agent", name=name))
+
+    async def find_answering(self, session: str, agent: str) -> AnsweringAgent:
+        return from_json(AnsweringAgent, await self._request("find_answering", session=session, agent=agent))
+
+    async def hand_over(self, session: str, own: str, agent: str, minutes: int, messages: int) -> str:
+        values = {"session": session, "own": own, "agent": agent, "minutes": minutes, "messages": messages}
+        return await self._request("hand_over", **values)
+
+    async def end_handover(self, session: str) -> str:
+        return await self._request("end_handover", session=session)
 
     async def list_models(self, named: str = "") -> Sequence[ModelListing]:
         return [from_json(ModelListing, row) for row in await self._request("list_models", named=named)]

@@ -8,6 +8,8 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName, ConversationId, SessionId, conversation_id
 from denizen.domain.record import record
 
+ALONE = "once_"
+"""The name of a session that is asked one question begins so."""
 MAX_NAME_CHARS = 200
 """The limit for the name that an owner gives to a session."""
 

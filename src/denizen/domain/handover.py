@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from denizen.domain.conversation import ALONE, Place
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
@@ -59,6 +60,15 @@ def plan_handover(
             fix=f"Give 1 to {MAX_MINUTES} minutes and 1 to {MAX_MESSAGES} messages.",
         )
     return Handover(agent=agent, until=now + timedelta(minutes=minutes), messages_left=messages, passes=passes)
+
+
+def is_own_session(place: Place) -> bool:
+    """Whether the place is a session of one person that goes on: a chat of the web, or `denizen chat`. There each
+    message names the agent that answers.
+    """
+    if place.platform == "terminal":
+        return place.channel == "chat"
+    return place.platform == "web" and not place.thread.startswith(ALONE)
 
 
 def is_exit(text: str) -> bool:

@@ -57,6 +57,7 @@ async def test_each_caller_is_offered_the_commands_that_the_caller_may_give() ->
             "new",
             "reset",
             "agent",
+            "handover",
             "model",
             "mode",
             "context",

@@ -15,10 +15,11 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from denizen.domain.chat import MAX_REASON_CHARS, Chat, ChatId, ChatMode, MessageVote, Vote, first_words, is_chat_id
-from denizen.domain.conversation import Session, own_place
+from denizen.domain.conversation import ALONE, Session, own_place
 from denizen.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
-from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.handover import is_exit
+from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId, turn_id
 from denizen.domain.message import Message, Role, join_text
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.taint import find_message_taint
@@ -34,7 +35,7 @@ from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.chats.watching import ChatWatcher
 from denizen.engine.configuration.choices import find_model_choice
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.inspection.queries import ALONE
+from denizen.engine.configuration.handovers import find_session_handover, put_handover
 from denizen.engine.intake.opening import request_turn_id
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
@@ -112,7 +113,16 @@ class Chats:
         """Returns what a chat shows. Raises NotFound."""
         async with self._services.store.work(write=False) as work:
             chat = await get_chat(work, owner, chat_id)
-            return await read_chat(work, chat, self._runtime.current, session_id=session_id, before=before, limit=limit)
+            shown = await read_chat(
+                work, chat, self._runtime.current, session_id=session_id, before=before, limit=limit
+            )
+            handed = await find_session_handover(work, chat.conversation_id)
+        handovers = self._services.handovers
+        return replace(
+            shown,
+            chat=replace(chat, agent=handovers.choose_agent(handed, chat.agent)),
+            handover=handed.handover if handed and handovers.is_in_force(handed.handover) else None,
+        )
 
     async def read_shared(self, token: str) -> ChatTranscript:
         """Returns what everybody with the token may read: no turn that has read what other people wrote, which is for
@@ -168,12 +178,18 @@ class Chats:
         agent: str | None = None,
         is_pinned: bool | None = None,
     ) -> Chat:
-        """Changes the chat; another agent goes on with copies of what was said. Raises as `branch` does."""
+        """Changes the chat; another agent goes on with copies of what was said, and ends a hand-over to one. Raises as
+        `branch` does.
+        """
         name = None if agent is None else AgentName(self._runtime.current.agent(agent).name)
         async with self._services.store.work() as work:
             chat = await get_chat(work, owner, chat_id)
             if name is not None and name != chat.agent:
                 await self.forks.hand_over(work, chat, name)
+            handed = await find_session_handover(work, chat.conversation_id)
+            if handed is not None and name not in (None, handed.handover.agent):
+                place = own_place(WEB, owner, chat.id)
+                await put_handover(work, handed.own, place, None, now=self._services.clock.now())
             await work.chats.change(chat.conversation_id, ChatChanges(title=title, is_pinned=is_pinned))
             chat = await get_chat(work, owner, chat_id)
         if title is not None:
@@ -264,7 +280,7 @@ class Chats:
         """Takes a message, and returns its turn, which runs. `mode` is that of a chat which begins with it. Raises what
         `TurnRunner.submit` raises, and NotAllowed for somebody who may not have a chat in its mode.
         """
-        request, mode = await self._set_mode(request, mode)
+        request, mode = await self._set_mode(await self.address(request), mode)
         await self._choose_agent(request)
         request = await self._choose_model(request)
         with self._keeping(request) as taken:
@@ -348,6 +364,25 @@ class Chats:
         options = replace(request.options, is_administration=found is ChatMode.ADMIN)
         return replace(request, options=options), found
 
+    async def address(self, request: TurnRequest) -> TurnRequest:
+        """Returns the message as one to the agent that its session was handed to, if it was; `!exit` ends the
+        hand-over. One that is repeated stays with the agent that took it.
+        """
+        handovers, named = self._services.handovers, self._runtime.current.agent(request.agent).name
+        found = await handovers.find_in_session(request.place)
+        if found is None:
+            return request
+        agent = handovers.choose_agent(found, named)
+        if agent == found.handover.agent and is_exit(join_text(request.parts)):
+            await handovers.end(found.own, request.place, "You have ended it", key=request.platform_id)
+            agent = found.own
+        if request.keyed:
+            known = {turn_id(each, WEB, request.platform_id): each for each in (named, found.own, found.handover.agent)}
+            async with self._services.store.work(write=False) as work:
+                taken = await work.turns.find_many(known)
+            agent = taken[0].agent if taken else agent
+        return replace(request, agent=agent)
+
     async def _choose_agent(self, request: TurnRequest) -> None:
         """Lets the agent of the message go on with the chat."""
         principal, name = request.sender.principal, request.place.thread
@@ -361,6 +396,7 @@ class Chats:
     async def _note(self, request: TurnRequest, mode: ChatMode, turn: Turn, *, titles: bool = True) -> None:
         """Notes a message that was taken in the list of chats: a session that was named for one question is none."""
         name, owner, now = request.place.thread, request.sender.principal.key, self._services.clock.now()
+        await self._services.handovers.take_session_message(request.place, turn.agent)
         if name.startswith(ALONE) or not is_chat_id(name):
             return
         said = join_text(request.parts)

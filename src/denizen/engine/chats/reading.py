@@ -10,6 +10,7 @@ from denizen.domain.chat import Chat, ChatId, MessageVote, SessionFork, list_for
 from denizen.domain.citation import Citation
 from denizen.domain.conversation import Session
 from denizen.domain.errors import NotFound
+from denizen.domain.handover import Handover
 from denizen.domain.ids import MessageId, SessionId, TurnId
 from denizen.domain.message import Message, Role
 from denizen.domain.record import record
@@ -39,7 +40,8 @@ class ShownTurn:
 @record(kw_only=True)
 class ChatTranscript:
     """A stretch of a session of a chat. `session` is None where nothing was said yet. `running` are the turns that have
-    not ended, in the order in which they run.
+    not ended, in the order in which they run. `handover` tells for how long the chat is with an agent that it was
+    handed to.
     """
 
     chat: Chat
@@ -51,6 +53,7 @@ class ChatTranscript:
     votes: Mapping[MessageId, MessageVote] = field(default_factory=dict[MessageId, MessageVote])
     running: Sequence[Turn] = ()
     has_earlier: bool = False
+    handover: Handover | None = None
 
 
 async def get_chat(work: UnitOfWork, owner: str, chat_id: ChatId) -> Chat:

@@ -8,12 +8,15 @@ from contextlib import suppress
 import anyio
 
 from denizen.domain.chat import Chat
+from denizen.domain.conversation import own_place
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import TurnId
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.chats.live_chats import ChatChanged, LiveChats
+from denizen.engine.chats.reading import WEB
 from denizen.engine.chats.titles import title_run_id
 from denizen.engine.chats.uploads import ChatUploads
+from denizen.engine.configuration.handovers import find_session_handover, put_handover
 from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
@@ -69,6 +72,8 @@ class ChatRemoval:
         runs = await self._end_runs([turn.id for turn in turns])
         async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
             await work.chats.remove(place, now=now)
+            if (handed := await find_session_handover(work, place)) is not None:
+                await put_handover(work, handed.own, own_place(WEB, chat.owner, chat.id), None, now=now)
         await self._uploads.remove_chat(chat.owner, chat.id)
         await self._services.durable.forget(runs)
         self._live.publish(place, ChatChanged(is_removed=True))

@@ -21,6 +21,7 @@ from denizen.domain.chat import Chat, ChatId, ChatMode, check_chat_id
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.events import Notice, TurnEvent
+from denizen.domain.handover import is_exit
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
@@ -33,6 +34,7 @@ from denizen.engine.chats.live_chats import TitleChanged
 from denizen.engine.chats.reading import WEB
 from denizen.engine.commands.command import CallerContext, CommandContext, CommandDeps, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher, PermissionLevel
+from denizen.engine.commands.models import BACK
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
@@ -45,7 +47,6 @@ MAX_REPLY_CHARS = 20_000
 LEFT_OUT: Mapping[str, str] = MappingProxyType(
     {
         "ask": "Whatever you write in a chat is a question to its agent.",
-        "handover": "In a chat you choose its agent yourself, with /agent.",
         "allow": "Its list is for the accounts on platforms; here people are invited, and have roles.",
     }
 )
@@ -99,13 +100,17 @@ class ChatCommands:
 
     async def run(self, typed: ChatCommand) -> AsyncGenerator[ChatCommandEvent]:
         """Runs a command, and yields what its program printed, and then what happens in the turn that it started, or
-        its reply. A reply that the program's output is all of has no text.
+        its reply. A reply that the program's output is all of has no text. `!exit` ends a hand-over.
 
         Raises InvalidInput for a text that gives no command, NotFound for an unknown agent, and what keeps a turn from
         being opened. What else the command cannot do, its reply says.
         """
         owner = typed.caller.key
         chat = await self.chats.find(owner, check_chat_id(typed.session)) if typed.is_chat else None
+        handed = await self.services.handovers.find_in_session(own_place(WEB, owner, typed.session))
+        named = self.runtime.current.agent(typed.agent or (chat.agent if chat is not None else "")).name
+        text = f"/handover {BACK}" if is_exit(typed.text) else typed.text
+        typed = replace(typed, agent=self.services.handovers.choose_agent(handed, named), text=text)
         running = _RunningCommand(self, typed, chat)
         if chat is not None and running.agent != chat.agent:
             # The next message would hand the chat over, and so does a command that is about the session.

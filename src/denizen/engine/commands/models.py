@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotAllowed
-from denizen.domain.handover import DEFAULT_MESSAGES, DEFAULT_MINUTES, plan_handover
+from denizen.domain.handover import DEFAULT_MESSAGES, DEFAULT_MINUTES, is_own_session, plan_handover
 from denizen.domain.ids import AgentName
 from denizen.domain.names import quote_name
 from denizen.engine.commands.command import CommandContext, CommandDefinition
@@ -89,12 +90,10 @@ AGENT = CommandDefinition(
 async def _handover(context: CommandContext) -> CommandReply:
     name, place = context.option("agent"), context.command.room.place
     handovers = context.services.handovers
-    channel = context.services.outbox.find_channel(place.platform, context.caller.account)
-    if channel is None:
-        raise NotAllowed("No room is handed over here.", code="handover_place", fix="Give /agent.")
+    account = await handovers.get_account(place, context.caller.account, context.agent.name)
     if name.casefold() == BACK:
-        is_ended = await _end_handover(context)
-        return private_reply("Done." if is_ended else "This room was not handed over.")
+        said = await _end_handover(context)
+        return private_reply(_told_here(place, said, "Done.") if said else "This room was not handed over.")
     target = context.generation.agent(name)
     if target.name not in _agent_choices(context) or not target.enabled:
         raise NotAllowed(
@@ -113,18 +112,24 @@ async def _handover(context: CommandContext) -> CommandReply:
             why="an agent that has a room answers every message in it",
             fix=f"Leave out `minutes` and `messages`: {DEFAULT_MINUTES} minutes, {DEFAULT_MESSAGES} messages.",
         )
-    await handovers.begin(channel, place, plan_handover(target.name, context.now(), **limits), key=context.command.id)
-    return private_reply(f"{target.name} has this room now.")
+    handover = plan_handover(target.name, context.now(), **limits)
+    said = await handovers.begin(account, place, handover, key=context.command.id)
+    return private_reply(_told_here(place, said, f"{target.name} has this room now."))
 
 
-async def _end_handover(context: CommandContext) -> bool:
-    """Takes the room back from the agent that it was handed to. Returns False where none has it."""
-    place = context.command.room.place
-    channel = context.services.outbox.find_channel(place.platform, context.caller.account)
-    if channel is None:
-        return False
+async def _end_handover(context: CommandContext) -> str:
+    """Takes the room back from the agent that it was handed to. Returns what is told; empty where none has it."""
+    place, handovers = context.command.room.place, context.services.handovers
+    account = await handovers.find_account(place, context.caller.account, context.agent.name)
+    if account is None:
+        return ""
     why = f"{quote_name(context.command.author_name) or 'Somebody'} has ended it"
-    return await context.services.handovers.end(channel, place, why, key=context.command.id)
+    return await handovers.end(account, place, why, key=context.command.id)
+
+
+def _told_here(place: Place, said: str, short: str) -> str:
+    """Returns the reply about a hand-over, of which a room on a platform was told already."""
+    return said if is_own_session(place) else short
 
 
 _HANDOVER_LIMITS = {"minutes": DEFAULT_MINUTES, "messages": DEFAULT_MESSAGES}

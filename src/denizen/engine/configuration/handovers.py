@@ -13,9 +13,28 @@ from denizen.domain.conversation import Place
 from denizen.domain.handover import Handover, handover_from_json, handover_to_json
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.json import JsonObject
+from denizen.domain.record import record
 from denizen.ports.store import UnitOfWork
 
 _PREFIX = "handover:"
+
+
+@record
+class SessionHandover:
+    """A hand-over in a session of one person, where no account answers. `own` is the agent that answers there
+    otherwise.
+    """
+
+    own: AgentName
+    handover: Handover
+
+
+async def find_session_handover(work: UnitOfWork, conversation_id: ConversationId) -> SessionHandover | None:
+    """Returns the hand-over of that session, also one that is over."""
+    for own, value in (await work.user_settings.get(f"{_PREFIX}{conversation_id}")).items():
+        if handover := handover_from_json(value):
+            return SessionHandover(AgentName(own), handover)
+    return None
 
 
 async def find_handover(work: UnitOfWork, account: AgentName, conversation_id: ConversationId) -> Handover | None:

@@ -28,8 +28,8 @@ from denizen.domain.delegation import (
     task_id,
 )
 from denizen.domain.errors import Conflict, LimitExceeded, NotAllowed, NotFound
-from denizen.domain.events import ApprovalDecided, ApprovalRequested, ToolStarted, TurnFinished
-from denizen.domain.handover import MAX_PASSES, plan_handover
+from denizen.domain.events import ApprovalDecided, ApprovalRequested, Notice, ToolStarted, TurnFinished
+from denizen.domain.handover import MAX_PASSES, is_own_session, plan_handover
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Author, TextPart
@@ -108,19 +108,12 @@ class Delegations:
 
     async def hand_over(self, scope: CallScope, agent: AgentName, *, minutes: int, messages: int) -> None:
         """Lets another agent answer in the room of the call for a while. Raises what `submit` raises about agents;
-        NotAllowed off platforms, and where agents have handed the room on as often as they may.
+        NotAllowed where no room is handed over, and where agents have handed it on as often as they may.
         """
         await self._check_may_hand(scope, agent)
-        services, account, place = self._services, scope.account, scope.place
-        channel = services.outbox.find_channel(place.platform, account) if account else None
-        if channel is None:
-            raise NotAllowed(
-                "No room is handed over here.",
-                code="handover_place",
-                why="only rooms on a platform such as Discord are",
-                fix="Give the other agent a task instead.",
-            )
-        current = await services.handovers.find(channel.agent, place)
+        services, place = self._services, scope.place
+        account = await services.handovers.get_account(place, scope.account, scope.agent)
+        current = await services.handovers.find(account, place)
         passes = 0 if current is None else current.passes + 1
         if passes > MAX_PASSES:
             raise NotAllowed(
@@ -130,7 +123,9 @@ class Delegations:
                 fix="Answer yourself, or ask a person for `/handover`.",
             )
         handover = plan_handover(agent, services.clock.now(), minutes=minutes, messages=messages, passes=passes)
-        await services.handovers.begin(channel, place, handover, key=scope.options.idempotency_key)
+        said = await services.handovers.begin(account, place, handover, key=scope.options.idempotency_key)
+        if is_own_session(place):
+            services.live.publish(scope.turn_id, Notice(said))
 
     async def _check_may_hand(self, scope: CallScope, agent: AgentName) -> OpenTurn:
         """Returns the turn of the call, which may give tasks and rooms to that agent. Raises NotAllowed."""

@@ -20,7 +20,14 @@ from denizen.domain.delegation import (
     TaskState,
 )
 from denizen.domain.errors import InvalidInput
-from denizen.domain.handover import DEFAULT_MESSAGES, DEFAULT_MINUTES, HAND_OVER, MAX_MESSAGES, MAX_MINUTES
+from denizen.domain.handover import (
+    DEFAULT_MESSAGES,
+    DEFAULT_MINUTES,
+    HAND_OVER,
+    MAX_MESSAGES,
+    MAX_MINUTES,
+    is_own_session,
+)
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import PrincipalKind
@@ -156,7 +163,8 @@ class DelegationTools:
         minutes = int(str(args.get("minutes", DEFAULT_MINUTES)))
         messages = int(str(args.get("messages", DEFAULT_MESSAGES)))
         await self._delegations.hand_over(scope, agent, minutes=minutes, messages=messages)
-        return ToolResult(f"{agent} answers here from the next message on. The room was told.", is_own=True)
+        told = "The user" if is_own_session(scope.place) else "The room"
+        return ToolResult(f"{agent} answers here from the next message on. {told} was told.", is_own=True)
 
     async def _show(self, args: JsonObject, scope: CallScope) -> ToolResult:
         if args["action"] == "list":

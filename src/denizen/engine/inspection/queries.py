@@ -14,7 +14,7 @@ from denizen.domain.approval import Approval, derive_approval_id
 from denizen.domain.audit import AuditEntry
 from denizen.domain.budget import BudgetScopeKind
 from denizen.domain.citation import Citation
-from denizen.domain.conversation import Place
+from denizen.domain.conversation import ALONE, Place
 from denizen.domain.delegation import Delegation
 from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.ids import AgentName, CallId, TurnId
@@ -136,10 +136,6 @@ def _with_texts(prompts: Sequence[PromptUse], turn: Turn) -> list[PromptUse]:
         )
         for prompt in prompts
     ]
-
-
-ALONE = "once_"
-"""The name of a session that is asked one question begins so."""
 
 
 @record

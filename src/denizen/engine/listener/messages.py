@@ -170,7 +170,7 @@ class MessageHandler:
         if post.author.is_bot or message.is_unsure or message.is_edit:
             return False
         why = f"{quote_name(post.author.name) or 'Somebody'} has ended it"
-        if not await context.handovers.end(context.channel, message.room.place, why, key=post.id):
+        if not await context.handovers.end(context.account, message.room.place, why, key=post.id):
             return False
         await self._starter.say(message, "", refusal="exit")
         return True

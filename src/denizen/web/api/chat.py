@@ -142,6 +142,7 @@ class ChatRoutes:
             keyed=bool(idempotency_key),
             session=SessionChoice(is_new=chat.new),
         )
+        turn_request = await self._chats.address(turn_request)
         turn = turn_id_for(turn_request)
         options = StreamOptions(
             on_error=lambda error: encode_chat_event(TurnFailedEvent(turn, fill_in(describe_problem(error)))),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from denizen.domain.chat import Chat
+from denizen.domain.handover import Handover
 from denizen.domain.ids import CallId, MessageId, TurnId
 from denizen.domain.message import FilePart, ImagePart, Part, Role
 from denizen.domain.principal import Principal, PrincipalKind
@@ -24,6 +25,7 @@ from denizen_sdk.chats import (
     ChatMessage,
     ChatSession,
     ForkInfo,
+    HandoverInfo,
     SharedChat,
     SharedMessage,
     UploadInfo,
@@ -90,7 +92,12 @@ def details_to_wire(
         ),
         forks=tuple(ForkInfo(fork.sequence, fork.sessions, fork.current) for fork in shown.forks),
         running=tuple(turn.id for turn in shown.running),
+        handover=_handover_to_wire(shown.handover) if shown.handover is not None else None,
     )
+
+
+def _handover_to_wire(handover: Handover) -> HandoverInfo:
+    return HandoverInfo(handover.agent, handover.until.isoformat(), handover.messages_left)
 
 
 def upload_to_wire(upload: Upload) -> UploadInfo:

@@ -339,7 +339,7 @@ class ChatListRoutes:
             files = (TextPart(check_message(sent.message)), *files)
         chat = await self._chats.find(owner, chat_id)
         agent = sent.agent or (chat.agent if chat is not None else "")
-        turn_request = self._build_request(request, chat_id, agent, files, sent)
+        turn_request = await self._chats.address(self._build_request(request, chat_id, agent, files, sent))
         turn = turn_id_for(turn_request)
         return EventStream(self._stream(turn_request, chat), self._options(turn), {TURN_HEADER: turn})
 

@@ -18,11 +18,15 @@ const PAGE = 100;
 const MAX_SHOWN = 500;
 const SLICE_MS = 8; // half a frame
 const RECONNECT_MS = 3000;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const EXIT_WORDS = ["!exit", "/exit"];
 
 let agents = [];
 let chat = null; // the id of the chat that is shown; null for one that begins with the next message
 let details = null; // what the server last said of it
 let running = null; // the id of the turn that this page follows, "" until it is known, null when none runs
+let handover = null; // the agent that the chat was handed to, and for how long
+let handoverTimer = 0;
 let watching = null; // ends the stream of what happens in the chat
 
 const list = new ChatList({
@@ -78,6 +82,7 @@ async function open(id) {
   setRunning(null);
   setStatus("");
   setTitle("");
+  showHandover(null);
   find("panel").hidden = find("earlier").hidden = find("share").hidden = true;
   find("empty").hidden = id !== null;
   find("hint").hidden = !agents.find((each) => each.name === picker.value)?.is_embedded;
@@ -96,13 +101,29 @@ async function load() {
   if (visit !== own || (before === null && running !== null)) return;
   const isFirst = details === null;
   details = withEarlier(now, details);
-  if (isFirst && agents.some((each) => each.name === now.chat.agent)) picker.value = now.chat.agent;
+  if ((isFirst || handover || now.handover) && agents.some((each) => each.name === now.chat.agent)) picker.value = now.chat.agent;
+  showHandover(now.handover);
   setTitle(now.chat.title);
   find("share").hidden = false;
   find("earlier").hidden = !details.has_earlier;
   following(() => place(itemsOf(details.messages)));
   find("empty").hidden = log.children.length > 0;
   if (isFirst) scrollToEnd();
+}
+
+// Tells that the chat is with an agent that it was handed to, and looks again when its time is over.
+function showHandover(now) {
+  clearTimeout(handoverTimer);
+  handover = now ?? null;
+  find("handover").hidden = !handover;
+  picker.disabled = running !== null || handover !== null;
+  if (!handover) return;
+  const until = new Date(handover.until);
+  const time = until.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  find("handover-text").textContent = `${handover.agent} answers here until ${time}, for ${handover.messages_left} more messages.`;
+  const own = visit;
+  const look = () => visit === own && running === null && load().catch(complain);
+  handoverTimer = setTimeout(look, Math.min(Math.max(until - Date.now(), 0) + 1000, LONGEST_TIMER_MS));
 }
 
 // Adds the messages before those that were read now, if nothing is missing between.
@@ -431,6 +452,7 @@ function edit(message, item) {
 // --- one turn --------------------------------------------------------------------------------------------------------
 
 async function ask({ text, uploads }) {
+  if (handover && EXIT_WORDS.includes(text.trim().toLowerCase())) return give(text);
   if (text.startsWith("/") && !uploads.length && await menu.isCommand(text)) return give(text);
   const isFirst = chat === null || details === null;
   chat ??= newKey();
@@ -612,7 +634,8 @@ function setRunning(turn) {
   find("stop").hidden = !isBusy;
   find("stop").disabled = !turn;
   find("send").textContent = isBusy ? "Queue" : "Send";
-  picker.disabled = models.disabled = isBusy;
+  models.disabled = isBusy;
+  picker.disabled = isBusy || handover !== null;
   composer.setBusy(isBusy);
 }
 
@@ -653,6 +676,7 @@ async function start() {
 }
 
 find("stop").addEventListener("click", stop);
+find("handover-end").addEventListener("click", () => running === null && give(EXIT_WORDS[0]));
 find("earlier").addEventListener("click", () => loadEarlier().catch(complain));
 new IntersectionObserver((seen) => { // before the reader comes to the top
   if (seen.at(-1).isIntersecting && details && log.children.length) loadEarlier().catch(complain);
