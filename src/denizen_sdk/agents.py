@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from denizen_sdk.calls import ClientCalls, quote_segment
-from denizen_sdk.records import Json, from_json
+from denizen_sdk.records import Json, from_json, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HealthReport:
     """The health of a running server. Without a key only `status` is told. `tools` is None while a source of tools does
     not answer.
@@ -26,7 +26,7 @@ class HealthReport:
     tools: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadinessReport:
     """Whether a server can do its work: `status` is `ready` or `not_ready`. `not_ready` names the parts that are not:
     `store`, `durable_log`, `disk`, `accounts`. Without a key there are no `reasons`.
@@ -37,7 +37,7 @@ class ReadinessReport:
     reasons: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentListing:
     """An agent in the list of agents. `provider` is empty if the agent's model is not in the list of models.
     `is_embedded` tells that the agent uses the small built-in model.
@@ -51,7 +51,7 @@ class AgentListing:
     is_embedded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelListing:
     """A model in the list of models."""
 
@@ -64,7 +64,7 @@ class ModelListing:
     is_embedded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolListing:
     """A tool in the list of tools. `tier` is the risk that the gate assumes: 0 harmless to 3 dangerous."""
 
@@ -76,7 +76,7 @@ class ToolListing:
     parameters: Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentConfig:
     """The settings of an agent in effect: its configuration, and over it the active set of settings `name` (empty if
     none is active). `changed` names the fields that the set changes. Texts are None if there are none, and for callers
@@ -96,7 +96,7 @@ class AgentConfig:
     changed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentConfigSet:
     """One of an agent's named sets of settings. `changed` names the fields that it sets."""
 

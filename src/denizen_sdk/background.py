@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from denizen_sdk.calls import ClientCalls, quote_segment
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BackgroundTaskInfo:
     """A task that `delegator` gave to `agent`. `state` is running, completed or failed; `result` is the answer, or why
     there is none. `turn_id` is the turn that works on it, `parent_id` the one that gave it away.

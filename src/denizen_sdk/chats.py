@@ -6,17 +6,17 @@ Times are ISO 8601 in UTC. Everything here is the caller's own: what somebody el
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 from urllib.parse import quote
 
 from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
 from denizen_sdk.errors import ProblemDetails
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 from denizen_sdk.turns import ChatEvent, CitationInfo, ToolUse, UnknownEvent, UsageInfo, decode_event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ChatInfo:
     """A chat in a list. `updated_at` is the time of its last message; `mode` is chat or admin. `share_token` is empty
     unless everybody with the address `/api/shared/{token}` may read it.
@@ -32,7 +32,7 @@ class ChatInfo:
     is_pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UploadInfo:
     """A file that was uploaded. `path` names it in a message, and `url` is its address on the server. Of a picture that
     came with a message the size is 0.
@@ -45,7 +45,7 @@ class UploadInfo:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AnswerExtras:
     """The parts of an answer besides its text. `images` are data URIs or web addresses, `cards` is Markdown to be shown
     below the reply; `reasoning` is empty unless the agent is configured to show it.
@@ -56,7 +56,7 @@ class AnswerExtras:
     reasoning: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AnswerInfo:
     """The turn of a message: how it ended, and what came of it besides its text. `status` is open, done, failed,
     cancelled or refused; `origin` is web or api.
@@ -75,7 +75,7 @@ class AnswerInfo:
     extras: AnswerExtras = field(default_factory=AnswerExtras)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ChatMessage:
     """A message of a chat. `role` is user or assistant; `sequence` orders the messages of a session. `turn` is set in
     the last message of each turn, which is the question while there is no answer. `feedback` is positive or negative.
@@ -95,7 +95,7 @@ class ChatMessage:
     feedback_reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ChatSession:
     """A session of a chat. A fork begins with copies of what its parent had before the message `fork_sequence`."""
 
@@ -107,7 +107,7 @@ class ChatSession:
     fork_sequence: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ForkInfo:
     """A place where other sessions go on differently: in the place of the message `sequence`. `sessions` are all of
     them, oldest first, and `current` is the index of the one that is shown.
@@ -118,7 +118,7 @@ class ForkInfo:
     current: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HandoverInfo:
     """The agent that a chat was handed to: it answers until then, for so many messages more."""
 
@@ -127,7 +127,7 @@ class HandoverInfo:
     messages_left: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ChatDetails:
     """A chat with the newest messages of a session of it, oldest first; `has_earlier` tells that there are older ones.
     `session_id` is empty while nothing was said. `running` are the ids of turns that have not ended; their events are
@@ -144,7 +144,7 @@ class ChatDetails:
     handover: HandoverInfo | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SharedMessage:
     """A message of a shared chat: what was asked and answered, and nothing of how."""
 
@@ -156,7 +156,7 @@ class SharedMessage:
     images: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SharedChat:
     """A chat that its owner shares, for everybody who has the address."""
 
@@ -166,7 +166,7 @@ class SharedChat:
     messages: tuple[SharedMessage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NewChat:
     """The body of `POST /api/chats`. Without `id` the server chooses one; a `message` is answered at once. `agent` is
     the default one when it is empty, and `mode` is chat or admin.
@@ -178,7 +178,7 @@ class NewChat:
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CreatedChat:
     """The new chat, and the id of the turn that answers its first message, which is empty without one."""
 
@@ -186,7 +186,7 @@ class CreatedChat:
     turn_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ChatMessageRequest:
     """The body of `POST /api/chats/{id}`. `agent` and `model` are those of the chat when they are empty; another agent
     goes on with what was said. `uploads` are paths of files of this chat. `new` begins a fresh session. Without
@@ -201,21 +201,21 @@ class ChatMessageRequest:
     wait_for_approval: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShareResult:
     """The token of a shared chat; None when it is not shared any more."""
 
     share_token: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BranchResult:
     """The session in which the chat goes on."""
 
     session_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FeedbackResult:
     """The feedback that the message has now."""
 
@@ -223,7 +223,7 @@ class FeedbackResult:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionSummary:
     """An own session: its name, and the agent whose history it is."""
 
@@ -234,7 +234,7 @@ class SessionSummary:
     last_at: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NewSession:
     """The body of `POST /api/sessions`, and the answer: the session that an agent begins afresh."""
 

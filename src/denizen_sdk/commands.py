@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from denizen_sdk.calls import ClientCalls, idempotency_headers
+from denizen_sdk.records import record
 from denizen_sdk.turns import ChatEvent, UnknownEvent, decode_event
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandOptionInfo:
     """An option of a command. With `choices` only these are allowed."""
 
@@ -20,7 +21,7 @@ class CommandOptionInfo:
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SubcommandInfo:
     """A subcommand. `usage` is how it is written."""
 
@@ -30,7 +31,7 @@ class SubcommandInfo:
     options: tuple[CommandOptionInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CommandInfo:
     """A command that the caller may give. `allowed` says who may: everybody, admins or owners. A command has
     subcommands or options of its own. `is_configured`: the operator wrote it.
@@ -45,7 +46,7 @@ class CommandInfo:
     subcommands: tuple[SubcommandInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandRequest:
     """A command. `chat` is the chat that it is about; without one it is about the caller's session of that name, which
     is `default` if it has none. An empty `agent` is the one of the chat, or else the default one.

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from denizen_sdk.calls import ClientCalls, quote_segment
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 JsonValue = str | int | float | bool | list[Any] | dict[str, Any] | None
 """A value of JSON."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigInfo:
     """The text of `denizen.yaml`. `digest` names it in a change. With `is_masked` secrets were replaced in it, so it
     must not be sent back.
@@ -23,7 +22,7 @@ class ConfigInfo:
     is_masked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigSection:
     """The part of the file at a path such as `agents.ada`."""
 
@@ -31,7 +30,7 @@ class ConfigSection:
     data: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ConfigFault:
     """Something that is wrong with the configuration. Lines and columns count from 1; 0 is the file as a whole."""
 
@@ -43,14 +42,14 @@ class ConfigFault:
     fix: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigFaults:
     """Everything that is wrong with a text."""
 
     faults: tuple[ConfigFault, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigChange:
     """The result of a change, which holds already. `needs_restart` names sections that hold from the next start on."""
 
@@ -59,7 +58,7 @@ class ConfigChange:
     needs_restart: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigGenerationInfo:
     """An accepted configuration. With `has_text` it can be brought back."""
 
@@ -69,7 +68,7 @@ class ConfigGenerationInfo:
     has_text: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProviderInfo:
     """A provider of models. `key` is what is shown of its key to tell two apart, empty for none; `key_name` the
     variable that holds it, `key_origin` the place where it is set. One that `is_implied` is not in the file.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from denizen_sdk.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProblemDetails:
     """An error as the server tells it. `status` is the HTTP status; `reference` finds a fault in the server's log."""
 

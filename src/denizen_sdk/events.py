@@ -6,14 +6,13 @@ Times are ISO 8601 in UTC.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from denizen_sdk.calls import ClientCalls, quote_segment
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EventDeliveryInfo:
     """An event on its way to a listener. `status` is waiting, started, done, skipped or failed; `note` says why."""
 
@@ -27,7 +26,7 @@ class EventDeliveryInfo:
     turn_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EventInfo:
     """An event, with the attributes of CloudEvents. `key` names it here; `cause` is the key of the event from which it
     follows, `depth` how many stand before it. `position` is its place in the log.
@@ -47,7 +46,7 @@ class EventInfo:
     position: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ListenerInfo:
     """A listener, or a route of webhooks (`webhook:NAME`). `on` are the types of events, `action` is agent, post or
     log, and `cool_down_s` how long it waits after it has acted.
@@ -63,7 +62,7 @@ class ListenerInfo:
     per_hour: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EventSourceInfo:
     """A WebSocket (`websocket:NAME`) or a poll (`poll:NAME`). `type` begins the types of its events. `status` is
     waiting, working or failing, as it was when somebody looked (`looked_at`); `failure` says why, `failures` how often

@@ -6,13 +6,12 @@ Times are ISO 8601 in UTC.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from denizen_sdk.calls import ClientCalls, quote_segment
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GapInfo:
     """A question that `askers` people asked `times` times and that no document answers. `questions` are its wordings,
     the newest first; `kind` is `unknown` if the agent said that it does not know, `not found` if its search failed.
@@ -28,7 +27,7 @@ class GapInfo:
     last_at: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GapList:
     """Unanswered questions, the most asked first. `hidden` of the `total` were asked in private and are not listed;
     `truncated` tells that there are older ones, which were not counted.
@@ -41,14 +40,14 @@ class GapList:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClosedGaps:
     """The answer to closing a question. `closed` counts the open questions that ask the same."""
 
     closed: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProposedMessage:
     """The message of a member in which somebody found an answer."""
 
@@ -58,7 +57,7 @@ class ProposedMessage:
     said_at: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProposedDocument:
     """The file that accepting a proposal writes, with its content; `diff` shows that as a change."""
 
@@ -67,7 +66,7 @@ class ProposedDocument:
     diff: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProposalInfo:
     """An answer of a member that somebody proposed for the documents. `gap` is the id of the question that it closes,
     empty if there is none.
@@ -83,7 +82,7 @@ class ProposalInfo:
     document: ProposedDocument
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DecidedProposal:
     """The decision about a proposal. `status` is accepted or rejected; `sync` is the id of the sync that reads the
     accepted file.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from denizen_sdk.calls import ClientCalls, quote_segment
-from denizen_sdk.records import Json, from_json
+from denizen_sdk.records import Json, from_json, record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ActivityInfo:
     """Something that happened. `kind` is turn, or that of an entry of the audit log: call, approval, send, switch,
     settings, review or account. `subject` is what it was about: an agent, a tool, a place. `status` is that of a turn.
@@ -23,7 +23,7 @@ class ActivityInfo:
     status: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ContextFileInfo:
     """A file of an agent's prompt. `kind` is persona or context; `text` is None for callers who are no owners."""
 
@@ -34,7 +34,7 @@ class ContextFileInfo:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FindingInfo:
     """A finding about something that has to work. `severity` is ok, warning or error."""
 
@@ -43,7 +43,7 @@ class FindingInfo:
     fix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InspectedHealth:
     """`problems` are the parts that are not ready for work, each with the reason."""
 
@@ -51,7 +51,7 @@ class InspectedHealth:
     findings: tuple[FindingInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class InspectedStatistics:
     """How much there is and runs now. `posts` and `rooms` count what is mirrored, by platform."""
 
@@ -64,7 +64,7 @@ class InspectedStatistics:
     rooms: dict[str, int] = field(default_factory=dict[str, int])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InspectedAccount:
     """How an agent's account on a platform stands. `told` explains it."""
 
@@ -74,7 +74,7 @@ class InspectedAccount:
     told: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ChannelInfo:
     """A channel, thread or direct talk that is mirrored. `blocks` counts the closed blocks of its transcript."""
 
@@ -88,7 +88,7 @@ class ChannelInfo:
     blocks: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ChannelMessage:
     """A mirrored post."""
 
@@ -102,7 +102,7 @@ class ChannelMessage:
     attachments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BlockBoundary:
     """A closed block of a transcript: its first and last post, and the sha256 of its text. `room` is where its posts
     are, which in a thread may be the parent.
@@ -117,7 +117,7 @@ class BlockBoundary:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranscriptPart:
     """A closed block with its number, or the tail behind the blocks, whose number is None."""
 
@@ -126,14 +126,14 @@ class TranscriptPart:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResetBlocks:
     """How many closed blocks were forgotten."""
 
     blocks: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PayloadInfo:
     """A request to a model that was not sent."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, cast
 
 import anyio
 
 from denizen_sdk.calls import ClientCalls, quote_segment
 from denizen_sdk.errors import ApiError, ClientError, NetworkError, ProblemDetails
-from denizen_sdk.records import Json, from_json
+from denizen_sdk.records import Json, from_json, record
 from denizen_sdk.turns import UnknownEvent
 
 TRIES = 5
@@ -32,7 +32,7 @@ _RESTARTING = frozenset({502, 503, 504})
 """Statuses that a proxy answers while the server behind it restarts."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourceSettings:
     """The settings of a source besides its location. In a change, None keeps the present value, or the server's
     default. In an answer, None is what only owners and admins are told. A source with a `guild` is for talk in that
@@ -50,7 +50,7 @@ class SourceSettings:
     guild: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SourceSyncState:
     """The state of a source after its last sync. `synced_at` is None before the first one; `left_out` names the first
     of the `skipped` files, each with the reason; `error` says why the last sync could not read the source. Only owners
@@ -66,7 +66,7 @@ class SourceSyncState:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SourceInfo:
     """A source of knowledge. The JSON has the fields of `settings` and `sync_state` on one level with the others, so
     that it can be sent back as a change. `folder` is its folder in the shell. Only owners and admins get `location`,
@@ -81,7 +81,7 @@ class SourceInfo:
     sync_state: SourceSyncState = field(default_factory=SourceSyncState)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProposedSourceInfo:
     """A source that was found in a list or a picture, to be reviewed before it is added. `problem` says why it cannot
     be added, and is empty for one that can; `ignored` names fields of the list that no source has.
@@ -94,14 +94,14 @@ class ProposedSourceInfo:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundSources:
     """The sources that were found in a list or a picture. None of them is added yet."""
 
     sources: tuple[ProposedSourceInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RepositoryInfo:
     """A repository that can become a source, by its `location` and `branch`."""
 
@@ -113,7 +113,7 @@ class RepositoryInfo:
     updated_at: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartedSync:
     """The answer to a request for a sync. `status` is "started"; `run` is the sync's id, `sources` what it reads."""
 
@@ -122,7 +122,7 @@ class StartedSync:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SyncProgress:
     """How far a sync is with one source: its stage, and `done` of `total` (0 if the total is not known)."""
 
@@ -131,7 +131,7 @@ class SyncProgress:
     total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SyncInfo:
     """One sync. `status` is running, done, partial (some sources could not be read, and keep what was last read) or
     failed; the sync is over once `ended_at` is set. `failed` maps sources (and `(remote)`, the repository for
@@ -154,7 +154,7 @@ class SyncInfo:
     progress: dict[str, SyncProgress] = field(default_factory=dict[str, SyncProgress])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourceProgress:
     """An event of a sync: one of its sources progressed."""
 
@@ -164,7 +164,7 @@ class SourceProgress:
     total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartedSnapshot:
     """The answer to a request for a snapshot. `status` is "started"; `run` is the id of the sync that makes it, empty
     if the server does not tell.
@@ -174,7 +174,7 @@ class StartedSnapshot:
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddingInfo:
     """How many of the documents' passages can be found by meaning: `done` of `total`, which `text` says for people.
     `left_s` is how long the rest takes at the measured pace, None while nobody embeds. All are found by words
@@ -187,7 +187,7 @@ class EmbeddingInfo:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SnapshotInfo:
     """The current snapshot and the latest one; empty if there is none. With `needs_sync` a sync is due, and `why` says
     for what reason. `embedding` is None without an embedder.
@@ -202,7 +202,7 @@ class SnapshotInfo:
     embedding: EmbeddingInfo | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SnapshotRemoteInfo:
     """The repository that snapshots are pushed to; empty for none. Without `allow_existing` the server refuses a
     repository that holds something else.
@@ -213,7 +213,7 @@ class SnapshotRemoteInfo:
     allow_existing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SnapshotRemoteChange(SnapshotRemoteInfo):
     """The answer to a change of the remote. `run` is the sync that publishes to it; empty if nothing changed, or if
     there is nothing to read.
@@ -222,14 +222,14 @@ class SnapshotRemoteChange(SnapshotRemoteInfo):
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PublishedSnapshot:
     """The answer to publishing. `current` is the snapshot in use now; empty if nothing was read yet."""
 
     current: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DocumentPassage:
     """A passage of a document: lines `first_line` to `last_line` of the file at `path`, as agents cite it. `title` is
     made of the headings above it. `source` is the id of its source, empty for a file of a knowledge folder.
@@ -243,7 +243,7 @@ class DocumentPassage:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DocumentMatches:
     """The passages that a search found, the best first."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from denizen_sdk.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class LogEntryInfo:
     """One line of the log. Entries of requests have the fields `method`, `path`, `status` and `duration_ms`. `trace` is
     a traceback, or empty.
@@ -20,21 +21,21 @@ class LogEntryInfo:
     trace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogCount:
     """How many entries there are."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogPurge:
     """How many entries were deleted."""
 
     deleted: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PathStatistics:
     """The requests of one path: how many, how many of them failed on the server's side, and within how many
     milliseconds 95 percent of them were answered.
@@ -46,7 +47,7 @@ class PathStatistics:
     p95_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResponseTimes:
     """The times below which 50, 95 and 99 percent of the requests stayed; streams do not count."""
 
@@ -55,7 +56,7 @@ class ResponseTimes:
     p99_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogStatisticsInfo:
     """The log of the last `hours`. `error_rate` is the share of requests with a status of 5xx, from 0 to 1; `classes`
     counts requests by the first digit of their status.

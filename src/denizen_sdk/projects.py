@@ -6,14 +6,13 @@ Times are ISO 8601 in UTC, days such as 2026-12-24; an empty day is none.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProjectInfo:
     """A project. `readers` says in words who may read it, and `is_default` that it holds the tasks of these readers
     that name no project. `status` is active, completed or archived.
@@ -32,7 +31,7 @@ class ProjectInfo:
     updated_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TaskInfo:
     """A task. `status` is backlog, in_progress, blocked, in_review, done or archived."""
 
@@ -50,7 +49,7 @@ class TaskInfo:
     updated_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TaskCommentInfo:
     """Something that somebody said about a task."""
 
@@ -62,7 +61,7 @@ class TaskCommentInfo:
     created_at: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TaskDetailsInfo:
     """A task with its project and what was said about it, oldest first. `link` is the address of the issue that it
     mirrors, or empty.
@@ -74,7 +73,7 @@ class TaskDetailsInfo:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProjectDocumentInfo:
     """A Markdown text of a project. Its name is unique there."""
 
@@ -88,7 +87,7 @@ class ProjectDocumentInfo:
     updated_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProjectDocumentEntryInfo:
     """A document in a list: without its text, but with the number of its characters."""
 
@@ -102,7 +101,7 @@ class ProjectDocumentEntryInfo:
     updated_at: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BoardChanged:
     """Something of some project may have changed: look again. `version` differs after each change."""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from denizen_sdk.calls import ClientCalls, quote_segment
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class QuestionInfo:
     """A question of an agent, from a turn that `asker` had asked for. `status` is open, answered (the agent was not
     told yet), delivered, dismissed or lost (nobody was left to tell).

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScheduleDeliveryInfo:
     """Where answers go: `to` is log, discord or discord-dm; `target` the id of the channel or the person."""
 
@@ -16,7 +14,7 @@ class ScheduleDeliveryInfo:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScheduleRunInfo:
     """One time of a schedule. `outcome` is waiting, running, done, noted, skipped, missed, failed, cancelled or
     refused, and `reason` says why. `asked_by` is empty for runs by the clock; `cost_usd` is None while it is unknown.
@@ -33,7 +31,7 @@ class ScheduleRunInfo:
     cost_usd: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScheduleTimes:
     """The times of a schedule. `when` says them for people: as somebody said them, beside what that means. `cron` is
     empty for a schedule that runs once, at `at`. `next_at` is None while `pause` is off or over.
@@ -48,7 +46,7 @@ class ScheduleTimes:
     pause: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScheduleConductInfo:
     """How the runs of a schedule go."""
 
@@ -59,7 +57,7 @@ class ScheduleConductInfo:
     delivery: ScheduleDeliveryInfo
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScheduleInfo:
     """A schedule, with its newest run in `last`. `owner` is who had an agent make it."""
 
@@ -73,7 +71,7 @@ class ScheduleInfo:
     last: ScheduleRunInfo | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartedRun:
     """The answer to a request for a run."""
 

@@ -12,11 +12,12 @@ import inspect
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from denizen_sdk.calls import ClientCalls
 from denizen_sdk.errors import ApiError, ClientError
+from denizen_sdk.records import record
 
 MAX_COMMANDS = 10
 MAX_COMMAND_CHARS = 2000
@@ -24,7 +25,7 @@ SHELL_S = 150.0
 """Longer than the 120 s after which the server ends a call, so that its answer says so."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandOutput:
     """The output of one command. A stream of more than 50 000 characters is cut, and ends with a note of its length.
     `command` is empty in the answer to a single command.
@@ -40,7 +41,7 @@ class CommandOutput:
         return {**named, "stdout": self.stdout, "stderr": self.stderr, "exitCode": self.exit_code}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShellAnswer:
     """The answer of the shell. `session_id` begins with `sess_`; a call with it continues the same session."""
 
@@ -95,7 +96,7 @@ class ShellCalls(ClientCalls):
 ActivityState = Literal["loading", "done", "error"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolActivity:
     """The state of one tool call. Reported twice with the same `id`: when the call begins, and when it ends.
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
 from denizen_sdk.errors import ApiError, NetworkError, ProblemDetails
-from denizen_sdk.records import Json, from_json
+from denizen_sdk.records import Json, from_json, record
 
 MAX_RESULT_CHARS = 1000
 """How many characters of a tool's result an event carries."""
@@ -29,7 +29,7 @@ TURN_HEADER = "X-Denizen-Turn"
 # --- what a turn leaves behind ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageInfo:
     """Tokens of a turn; `input_tokens` includes the cached ones. `cost_usd` is a decimal, None when unknown; `requests`
     counts the requests to models.
@@ -42,7 +42,7 @@ class UsageInfo:
     requests: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RequestedCall:
     """The tool call that an approval is about, and the reason why people are asked. `preview` says in lines what the
     call would do; secrets are masked in `args`.
@@ -55,7 +55,7 @@ class RequestedCall:
     preview: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DecisionInfo:
     """The end of an approval. `by` is empty if nobody decided in time; `note` is the reason that was given."""
 
@@ -64,7 +64,7 @@ class DecisionInfo:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ApprovalInfo:
     """A tool call that waits for a decision, or waited for one. `status` is pending, approved, denied or expired;
     `decision` is None while it is pending. Without `expires_at` it waits for ever. `may_decide` tells whether the
@@ -83,7 +83,7 @@ class ApprovalInfo:
     may_decide: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolUse:
     """A tool call in a stored message, with its result if that is known, how long it ran, and what people decided about
     it if they were asked.
@@ -98,7 +98,7 @@ class ToolUse:
     approval: ApprovalInfo | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageInfo:
     """One message for people. `role` is `user` or `assistant`."""
 
@@ -111,7 +111,7 @@ class MessageInfo:
     calls: tuple[ToolUse, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallInfo:
     """One tool call of a turn with the gate's decision. `origin` is model, skill (from within another call) or hook."""
 
@@ -129,7 +129,7 @@ class CallInfo:
     origin: str = "model"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepInfo:
     """One request to a model. The provider read `usage.cached_tokens` from its cache and wrote `cache_written_tokens`
     to it; the rest of the input was new.
@@ -144,7 +144,7 @@ class StepInfo:
     cache_written_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RouteInfo:
     """The model that the complexity router chose for a question, by its alias, and the turn's limit of steps.
     `routed_by` is router, kept (a follow-up) or fallback.
@@ -157,7 +157,7 @@ class RouteInfo:
     routed_by: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SegmentInfo:
     """A segment of the system prompt. `stability` is forever, config, session or turn. `text` is None where it is not
     stored, and for callers who are neither owner nor admin.
@@ -171,7 +171,7 @@ class SegmentInfo:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageShare:
     """The messages of one kind in a prompt: history, surroundings, question, note; their tokens are estimated."""
 
@@ -180,7 +180,7 @@ class MessageShare:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PromptInfo:
     """The parts of the prompt from step `step` on. `model` is the model that was asked; `memories` are the ids of the
     memories that were added without a search by the agent.
@@ -195,7 +195,7 @@ class PromptInfo:
     memories: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CitationInfo:
     """A place in a document that a reply cites, with lines from 1 (0 for the whole document). `link` leads to the
     revision that was read. A citation with a `doubt` was taken out of the reply, since it is not proved.
@@ -210,7 +210,7 @@ class CitationInfo:
     doubt: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CitationLines:
     """The lines that an answer cites, from `first_line` to `last_line`, among those around them. The first of `lines`
     is line `from_line`. `is_newer` tells that the document may have changed since.
@@ -226,7 +226,7 @@ class CitationLines:
     is_newer: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TraceInfo:
     """The way to a reply: prompts, steps and tool calls. The step with number 0 is the request to the router; `route`
     is None if no router chose the model. Calls of step 0 were made before the model was asked. `parent_id` is the turn
@@ -241,7 +241,7 @@ class TraceInfo:
     delegated: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TurnInfo:
     """A turn: question, reply and the way there. `status` is open, done, failed, cancelled or refused; `error` says why
     there is no reply.
@@ -261,7 +261,7 @@ class TurnInfo:
     trace: TraceInfo
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CancelResult:
     """The answer to a cancellation. `cancelled` is false if the turn had ended already, or runs in another process."""
 
@@ -271,7 +271,7 @@ class CancelResult:
 # --- events of POST /api/chat -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChatRequest:
     """A message for an agent; an empty `agent` is the default one. `session` names a history of the caller's own, which
     `new` starts afresh. Without `wait_for_approval`, calls that need approval are denied at once.
@@ -284,7 +284,7 @@ class ChatRequest:
     wait_for_approval: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnOpenedEvent:
     """The first event of a turn."""
 
@@ -293,26 +293,26 @@ class TurnOpenedEvent:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextAddedEvent:
     """The answer's text grew by `text`."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextRetractedEvent:
     """The text streamed so far is not the answer: remove it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReasoningAddedEvent:
     """The model's reasoning grew by `text`. Only agents that are configured to show it send it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolStartedEvent:
     """A tool call runs."""
 
@@ -321,7 +321,7 @@ class ToolStartedEvent:
     args: Json = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolFinishedEvent:
     """A tool call ended. `text` holds at most `MAX_RESULT_CHARS` characters of its result; `truncated` says that there
     was more.
@@ -335,28 +335,28 @@ class ToolFinishedEvent:
     duration_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ApprovalRequestedEvent:
     """The turn waits until somebody decides with `POST /api/approvals/{id}`, or nobody has in time."""
 
     approval: ApprovalInfo
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ApprovalDecidedEvent:
     """The wait for a decision is over: approved, denied or expired."""
 
     approval: ApprovalInfo
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoticeEvent:
     """A message that is not part of the answer: a model is loading, a request waits."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnFinishedEvent:
     """The last event of a turn that answered, was stopped, or was skipped. `status` is `done`, `cancelled` or
     `skipped`; `images` are pictures of the model and of tools, as data URIs or web addresses; `cards` are cards,
@@ -374,7 +374,7 @@ class TurnFinishedEvent:
     skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnFailedEvent:
     """The last event of a turn that has no answer. `status` is `failed` or `refused`; `reasoning` as of an answer."""
 
@@ -385,21 +385,21 @@ class TurnFailedEvent:
     reasoning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TitleEvent:
     """The chat has a title, or a better one. It may come after the end of the turn."""
 
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageEvent:
     """Only for those who watch a chat: a message was taken, and the events of its turn follow."""
 
     turn_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChangedEvent:
     """Only for those who watch a chat: it has to be read again: at the beginning, and when something about it is
     different. `removed`: it is gone.
@@ -408,7 +408,7 @@ class ChangedEvent:
     removed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShellOutputEvent:
     """The program of a command ended. `text` holds at most `MAX_OUTPUT_CHARS` characters of what it printed;
     `truncated` says that there was more.
@@ -419,7 +419,7 @@ class ShellOutputEvent:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandFinishedEvent:
     """The last event of a command that started no turn. `text` is its reply as Markdown, empty if all there is to say
     was the program's output. `is_failure`: what was asked for was not done, and the text says why. `agent` is the one
@@ -431,7 +431,7 @@ class CommandFinishedEvent:
     is_failure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UnknownEvent:
     """An event that this client does not know, of a newer server."""
 

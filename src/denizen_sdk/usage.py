@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from denizen_sdk.calls import ClientCalls, idempotency_headers
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 _INPUT = ("input_tokens", "prompt_tokens", "request_tokens")
 _OUTPUT = ("output_tokens", "completion_tokens", "response_tokens")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TokenCounts:
     """Tokens of one run, all of its requests together."""
 
@@ -21,7 +20,7 @@ class TokenCounts:
     output_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageReceipt:
     """The answer to a report of usage."""
 
@@ -29,7 +28,7 @@ class UsageReceipt:
     recorded: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageSum:
     """The usage under one `key`: a model, a source, a user's key, a day, an hour (`00` to `23`); empty for a total.
     `name` is the name of a user. `messages` counts those that a model answered, or that were reported; `input_tokens`
@@ -47,7 +46,7 @@ class UsageSum:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageTrend:
     """The change against as many days before, in percent; None if there is nothing to compare with."""
 
@@ -56,7 +55,7 @@ class UsageTrend:
     cost_percent: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FeedbackDay:
     """The votes of people on the answers of one `day` (UTC)."""
 
@@ -65,7 +64,7 @@ class FeedbackDay:
     negative: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BudgetStanding:
     """A limit of money and what is spent of it in its present `period`, `day` or `month`. `scope` is `server` or
     `agent`, and `key` the agent's name.
@@ -78,7 +77,7 @@ class BudgetStanding:
     spent_usd: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageOverview:
     """The usage of `days` days (UTC) up to today. `daily` has every day and `hourly` every hour of a day, in order; the
     other lists begin with the most messages, and hold at most 100 models and sources, and 10 users. A caller's own
@@ -100,7 +99,7 @@ class UsageOverview:
     feedback_score: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ComputedDay:
     """The answer to summing up a day. `date` is a day of UTC, `rows` the number of its sums."""
 

@@ -6,13 +6,12 @@ Times are ISO 8601 in UTC; a time that there is not is an empty text. A role is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from denizen_sdk.calls import ClientCalls, quote_segment
-from denizen_sdk.records import Json, from_json
+from denizen_sdk.records import Json, from_json, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IdentityInfo:
     """An account at another site (`github` or `discord`) that somebody signs in with. `login` is its name there."""
 
@@ -21,7 +20,7 @@ class IdentityInfo:
     linked_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AccountInfo:
     """The own account. `role` is what it may do now; `is_verified` tells that somebody vouches for the e-mail."""
 
@@ -35,7 +34,7 @@ class AccountInfo:
     identities: tuple[IdentityInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SignInInfo:
     """A sign-in in a browser. `agent` is the browser's name for itself, `network` the address that it came from;
     `is_current` tells that it is the one that asks.
@@ -50,7 +49,7 @@ class SignInInfo:
     is_current: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ApiKeyInfo:
     """An API key without its text. `owner` is the id of the person whose it is, with the `owner_name`; a key for a
     program has none. `is_configured` tells that it stands in the configuration, where alone it can be revoked; it has
@@ -67,7 +66,7 @@ class ApiKeyInfo:
     is_configured: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CreatedApiKey:
     """A new API key with its text, which nobody can tell again."""
 
@@ -75,7 +74,7 @@ class CreatedApiKey:
     info: ApiKeyInfo
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class UserInfo:
     """A person with an account, as admins see it."""
 
@@ -87,7 +86,7 @@ class UserInfo:
     created_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class InvitationInfo:
     """An invitation that is not used yet. `email` is the only address that may use it, empty for any."""
 
@@ -98,7 +97,7 @@ class InvitationInfo:
     expires_at: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CreatedInvitation:
     """A new invitation with the path of its link, such as `/sign-up?invite=...`, which nobody can tell again."""
 

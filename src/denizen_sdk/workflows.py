@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
 from denizen_sdk.configuration import JsonValue
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WorkflowFault:
     """Something that is wrong with the text of a workflow. Lines and columns count from 1; 0 is the file as a whole."""
 
@@ -21,14 +21,14 @@ class WorkflowFault:
     fix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkflowFaults:
     """Everything that is wrong with a text."""
 
     faults: tuple[WorkflowFault, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkflowEdgeInfo:
     """A way on from a node, which it takes when it leaves by this port."""
 
@@ -36,7 +36,7 @@ class WorkflowEdgeInfo:
     target: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WorkflowNodeInfo:
     """A node: its id, its type and the group of that, and where it leads."""
 
@@ -46,7 +46,7 @@ class WorkflowNodeInfo:
     edges: tuple[WorkflowEdgeInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WorkflowInfo:
     """A workflow in force. `triggers` are the types of its triggers; `digest` names its definition. `agent` is empty
     for the default one. `problem` says why it cannot be used: nothing starts such a one, and its other
@@ -62,7 +62,7 @@ class WorkflowInfo:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WorkflowDefinition:
     """A workflow with its nodes and its text, as the file has it. `text_digest` names that text in a change."""
 
@@ -72,7 +72,7 @@ class WorkflowDefinition:
     nodes: tuple[WorkflowNodeInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkflowExampleInfo:
     """A workflow that ships with Denizen, to begin from."""
 
@@ -81,14 +81,14 @@ class WorkflowExampleInfo:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkflowPicture:
     """The graph of a workflow, or of a run, as an SVG document."""
 
     svg: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WorkflowNodeRun:
     """A node that has run. `path` is its id, behind the loops and workflows within which it ran: `each[2]/greet`.
     `status` is done, failed or reused; `port` is the way by which it led on.
@@ -105,7 +105,7 @@ class WorkflowNodeRun:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WorkflowRunOrigin:
     """The beginning of a run: its trigger, the key of who started or caused it, and what it was given. One that repeats
     another one from a node on has the id of that and the node.
@@ -118,7 +118,7 @@ class WorkflowRunOrigin:
     from_node: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WorkflowRunInfo:
     """A run, whose id is that of its turn. `status` is open, done, failed, cancelled, refused or skipped; `failure`
     says why. `digest` names the definition that it runs, which is the one of its start. `nodes` are there where one run
@@ -138,7 +138,7 @@ class WorkflowRunInfo:
     nodes: tuple[WorkflowNodeRun, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartedWorkflowRun:
     """The answer to a request for a run."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from denizen.domain.record import record
+from denizen_sdk.records import record
 
 Decorate = Callable[[type], Any]
 
@@ -84,7 +84,7 @@ ACTS: tuple[Callable[[Any, Any], object], ...] = (
 @pytest.mark.parametrize("number", range(len(ACTS)))
 def test_a_record_does_what_a_frozen_dataclass_does(number: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compared as they are shown, since no two classes have equal instances."""
-    monkeypatch.setattr("denizen.domain.record.FEW", few)
+    monkeypatch.setattr("denizen_sdk.records.FEW", few)
     records = make_places(record, record(kw_only=True))
     assert repr(outcome(lambda: ACTS[number](*records))) == repr(outcome(lambda: ACTS[number](*STANDARD)))
 
