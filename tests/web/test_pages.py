@@ -2,9 +2,11 @@
 
 import dataclasses
 import re
+from base64 import b64encode
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from decimal import Decimal
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, cast
@@ -48,7 +50,7 @@ from denizen.web.pages.gate import GatePage, RuleRow, RulesTrial, TierGroup
 from denizen.web.pages.logs import LogRow, LogsPage, PurgePreview
 from denizen.web.pages.navigation import find_link, list_navigation
 from denizen.web.pages.overview import Finding, KnowledgeState, OverviewPage
-from denizen.web.pages.page import Frame, ProblemPage, render_text
+from denizen.web.pages.page import STYLES, Frame, ProblemPage, render_text
 from denizen.web.pages.questions import QuestionsPage
 from denizen.web.pages.settings import SettingsPage
 from denizen.web.pages.sign_in import LoginPage, ProviderLink
@@ -362,15 +364,15 @@ class PageOutline(HTMLParser):
     def __init__(self, name: str, page: object) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.inline = ""
+        self.inline: list[str] = []
         self.feed(render_text(name, page))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
-        if self.tags and self.tags[-1][0] in {"script", "style"}:
-            self.inline += data.strip()
+        if self.tags and self.tags[-1][0] in {"script", "style"} and data.strip():
+            self.inline.append(data)
 
     def all(self, *names: str) -> list[dict[str, str | None]]:
         return [attrs for tag, attrs in self.tags if tag in names]
@@ -397,14 +399,36 @@ def test_a_template_uses_exactly_what_its_context_declares(name: str, page: obje
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items())
-def test_a_page_has_no_inline_script_style_or_handler(name: str, page: object) -> None:
+def test_a_page_has_no_inline_script_or_handler_and_no_style_but_our_sheets(name: str, page: object) -> None:
     outline = PageOutline(name, page)
-    assert outline.inline == ""
+    sheets = {(WEB / "static" / sheet).read_text() for sheet in STYLES}
+    assert outline.inline
+    assert set(outline.inline) <= sheets
     assert [attrs for _, attrs in outline.tags if any(name.startswith("on") or name == "style" for name in attrs)] == []
     sources = [attrs.get("src") or attrs.get("href") or "" for attrs in outline.all("script", "link")]
     assert sources
     assert all(source.startswith("/static/") for source in sources)
     assert all((attrs["src"] or "").startswith(("/static/", "/admin/")) for attrs in outline.all("img"))
+
+
+@pytest.mark.parametrize(("name", "page"), PAGES.items())
+def test_no_request_keeps_a_page_from_being_painted(name: str, page: object) -> None:
+    outline = PageOutline(name, page)
+    assert "stylesheet" not in {attrs.get("rel") for attrs in outline.all("link")}
+    assert all("defer" in attrs or attrs.get("type") == "module" for attrs in outline.all("script"))
+
+
+@pytest.mark.parametrize("path", ["/", "/admin", "/admin/usage", "/projects"])
+async def test_the_policy_of_a_page_allows_the_styles_in_it_and_no_others(path: str) -> None:
+    async with open_web() as web, web.client() as client:
+        page = await client.get(path)
+    assert page.status_code == 200
+    [policy] = [each for each in page.headers["content-security-policy"].split("; ") if each.startswith("style-src ")]
+    styles = re.findall(r"<style>(.*?)</style>", page.text, re.DOTALL)
+    assert styles
+    digests = {f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'" for style in styles}
+    assert digests <= set(policy.split())
+    assert "'unsafe-inline'" not in page.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items())

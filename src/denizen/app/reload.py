@@ -267,9 +267,10 @@ async def native_notices(paths: Sequence[Path], stop: Event) -> AsyncGenerator[o
     from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - trio's types are not installed
 
     def concerns(_: Change, name: str) -> bool:
-        return _is_ours(paths, Path(name))
+        return _is_ours(places, name)
 
     while (folders := _folders(paths)) and not stop.is_set():
+        places = _list_places(paths)
         yield None
         changes = awatch(*folders, watch_filter=concerns, debounce=500, step=50, recursive=False, stop_event=stop)
         async with aclosing(changes):
@@ -433,14 +434,16 @@ def _folders(paths: Sequence[Path]) -> set[Path]:
     return {each for each in wanted if each.is_dir()}
 
 
-def _is_ours(paths: Sequence[Path], changed: Path) -> bool:
+def _list_places(paths: Sequence[Path]) -> frozenset[str]:
+    """Returns the watched paths as notices tell them: some systems tell the real path of a link."""
+    return frozenset(str(place) for path in paths for place in (path, path.resolve()))
+
+
+def _is_ours(places: frozenset[str], changed: str) -> bool:
     """Returns whether a notice concerns a watched file, or a folder that may hold one. The rest of a home folder
-    (store, logs) changes all the time.
+    (store, logs) changes all the time, so this takes no look at the disk.
     """
-    for path in paths:
-        for place in (path, path.resolve()):  # some systems tell the real path of a link
-            if changed == place:
-                return True
-            if changed.is_relative_to(place) and changed.relative_to(place).parts[0] in _OURS:
-                return True
-    return False
+    if changed in places:
+        return True
+    below = (changed[len(place) + 1 :] for place in places if changed.startswith(place + os.sep))
+    return any(each.split(os.sep, 1)[0] in _OURS for each in below)

@@ -441,8 +441,11 @@ class TurnRunner:
     async def _follow(self, turn: Turn, events: Watch) -> AsyncGenerator[TurnEvent]:
         while not turn.status.is_final:
             event: Sign | None = None
-            with anyio.move_on_after(WATCH_INTERVAL_S):
-                event = await events.receive()
+            try:
+                event = events.receive_nowait()  # of a burst only the first is waited for
+            except anyio.WouldBlock:
+                with anyio.move_on_after(WATCH_INTERVAL_S):
+                    event = await events.receive()
             if event is None:
                 turn = await self._look_after(turn.id, await self._services.durable.pending())
                 continue

@@ -75,8 +75,11 @@ class ChatClient:
             async with aclosing(self._read_chunks(body, context)) as chunks:
                 while True:
                     # Not one deadline around all: the reader may take its time between two deltas.
-                    with anyio.fail_after(deadline - anyio.current_time()):
+                    chunk: Json | None = None
+                    with anyio.move_on_at(deadline) as limit:
                         chunk = await anext(chunks, None)
+                    if limit.cancelled_caught:
+                        raise TimeoutError
                     if chunk is None:
                         break
                     for delta in answer.take(chunk):

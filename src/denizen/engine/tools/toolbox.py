@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import cast
 
 from denizen.domain.agent import Agent, ToolPlanning
@@ -214,13 +215,23 @@ async def list_all(
     """
     tools: dict[str, BoundTool] = {}
     for toolset in toolsets:
-        if agent is not None and isinstance(toolset, AgentToolset):
-            specs = await toolset.list_tools_for(agent)
+        if agent is not None and _differs_by_agent(type(toolset)):
+            specs = await cast("AgentToolset", toolset).list_tools_for(agent)
         else:
             specs = await toolset.list_tools()
         for spec in filter(of, specs):
-            tools.setdefault(spec.name, BoundTool(replace(spec, source=toolset.name), toolset))
+            if spec.name not in tools:
+                named = spec if spec.source == toolset.name else replace(spec, source=toolset.name)
+                tools[spec.name] = BoundTool(named, toolset)
     return tools
+
+
+@lru_cache
+def _differs_by_agent(kind: type[Toolset]) -> bool:
+    """Whether toolsets of that class are an `AgentToolset`. Told once for each class, since each step of a turn asks it
+    of all toolsets, and looking at the members of a protocol costs more than listing the tools.
+    """
+    return hasattr(kind, "list_tools_for")
 
 
 async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:

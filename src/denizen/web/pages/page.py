@@ -6,8 +6,9 @@ import hashlib
 import mimetypes
 import os
 import stat
+from base64 import b64encode
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +24,13 @@ from denizen.domain.principal import RoleName
 from denizen.domain.record import record
 from denizen.web.http.auth import find_principal, login_token, make_csrf_token, may_see_all
 from denizen.web.http.dependencies import WebDependencies
+from denizen.web.http.guard import SECURITY_HEADERS
 from denizen.web.pages.navigation import NavigationGroup, find_link, list_navigation
 from denizen_sdk.errors import ProblemDetails
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 _WEB = Path(__file__).parents[1]
 
@@ -89,7 +92,7 @@ def render(template: str, page: object, *, status: int = 200) -> Response:
     """Returns the page as HTML. `page` is the record that the template declares."""
     # People and programs may have written halves of surrogate pairs, which cannot be encoded.
     html = render_text(template, page).encode("utf-8", "replace")
-    return HTMLResponse(html, status, {"Cache-Control": "no-store"})
+    return HTMLResponse(html, status, {"Cache-Control": "no-store", "Content-Security-Policy": _page_policy()})
 
 
 def render_text(template: str, page: object) -> str:
@@ -110,7 +113,31 @@ def _environment() -> Environment:
     )
     # Jinja's own raises for halves of surrogate pairs: one such question would take a whole page away.
     environment.filters["urlencode"] = partial(quote, errors="replace")
+    environment.filters["style"] = _style
     return environment
+
+
+STYLES = ("denizen.css", "admin.css", "board.css", "chat.css", "vendor/uplot.css")
+"""The style sheets, which stand in the pages: a browser paints nothing while it fetches one."""
+
+
+def _style(name: str) -> Markup:
+    """Returns the element with a style sheet. The policy of pages allows the texts of these and no other."""
+    from markupsafe import Markup
+
+    return Markup(f"<style>{_load_style(name)}</style>")  # noqa: S704 - a file of ours
+
+
+@cache
+def _load_style(name: str) -> str:
+    return (_WEB / "static" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _page_policy() -> str:
+    digests = (hashlib.sha256(_load_style(name).encode()).digest() for name in STYLES)
+    allowed = " ".join(f"'sha256-{b64encode(digest).decode()}'" for digest in digests)
+    return f"{SECURITY_HEADERS['Content-Security-Policy']}; style-src 'self' {allowed}"
 
 
 class StaticPageFiles(StaticFiles):
