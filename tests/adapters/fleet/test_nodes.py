@@ -73,7 +73,7 @@ async def test_a_process_without_a_role_is_refused_beside_a_fleet_that_lives(pos
 async def test_a_fleet_is_refused_beside_a_process_without_a_role_until_that_ends(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("denizen.adapters.fleet.nodes.PATIENCE_S", 0.1)
+    monkeypatch.setattr("denizen.adapters.fleet.nodes.LONE_PATIENCE_S", 0.1)
     async with open_presence(postgres_url), open_presence(postgres_url):  # several such may share a database
         with pytest.raises(Conflict, match="A process without a role works on this database"):
             async with open_fleet(postgres_url, FleetRole.WORKER, "one"):

@@ -31,6 +31,8 @@ DEAD_AFTER_S = 15.0
 FORGET_AFTER_S = 3600.0
 PATIENCE_S = 20.0
 """How long a process waits for its name: as long as an earlier one that was killed seems to live."""
+LONE_PATIENCE_S = 20.0
+"""The same for a process that does everything, and that was killed before a fleet begins."""
 TERM_S = 20.0
 RENEW_S = 4.0
 GIVE_UP_AFTER_S = 12.0
@@ -168,7 +170,7 @@ class FleetNodes:
         one that was killed cannot seem to live any more.
         """
         living: Sequence[str] = ()
-        with anyio.move_on_after(PATIENCE_S):
+        with anyio.move_on_after(LONE_PATIENCE_S):
             while living := await find_living(self._tables, alone=True):  # noqa: ASYNC110 - no event comes of another
                 await anyio.sleep(BEAT_S)
         if living:
