@@ -55,6 +55,7 @@ LIFE_S = 3600.0
 REST = """\
 tools: {discord: {enabled: true}}
 gate:
+  destinations: ["*"]
   tiers: {send_message: 1}
   rate_limits: {per_user_per_hour: 0, tool: {send_message: {calls: 100000, per_s: 60}}}
 """
