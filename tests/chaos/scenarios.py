@@ -19,7 +19,9 @@ from psycopg.sql import SQL, Identifier
 
 from denizen.testing.model_server import FailedAnswer
 from tests.chaos.busy_guild import BusyGuild, open_busy_guild
+from tests.chaos.fleet import hurt_fleet
 from tests.chaos.killed_events import kill_while_events_come
+from tests.chaos.network import is_possible
 from tests.e2e.deployment import Denizen
 from tests.e2e.home import Home
 from tests.e2e.limited_disk import open_limited_disk
@@ -46,9 +48,11 @@ class ChaosRun:
     seed: int
     scale: float
     logs: Path | None = None
+    kills: int | None = None
+    """How many faults there are, where a scenario counts them."""
 
     def times(self, count: int) -> int:
-        return max(1, round(count * self.scale))
+        return max(1, round(count * self.scale)) if self.kills is None else self.kills
 
 
 async def kill_at_random(run: ChaosRun) -> Outcome:
@@ -343,6 +347,19 @@ async def kill_while_events_arrive(run: ChaosRun) -> Outcome:
     return Outcome(f"{kills} kills while events come in", expected, effects.describe(), not effects.wrong)
 
 
+async def fleet(run: ChaosRun) -> Outcome:
+    """Kills, freezes and partitions of a fleet whose processes have a network namespace each. Needs root."""
+    if not is_possible():
+        return Outcome("faults of a fleet", "", "not run: only root may make network namespaces", holds=True)
+    report = await hurt_fleet(run.times(300), run.seed, logs=run.logs)
+    return Outcome(
+        f"{sum(report.faults.values())} kills, freezes and partitions of a fleet",
+        "each question answered once and whole; no side effect twice; no account held by two beyond the term",
+        report.describe(),
+        report.holds,
+    )
+
+
 Scenario = Callable[[ChaosRun], Awaitable[Outcome]]
 SCENARIOS: Mapping[str, Scenario] = {
     each.__name__.replace("_", "-"): each
@@ -360,6 +377,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         asleep,
         half_open_connections,
         kill_while_events_arrive,
+        fleet,
     )
 }
 

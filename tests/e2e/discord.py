@@ -196,10 +196,10 @@ class DiscordDeployment(Deployment):
 
 @asynccontextmanager
 async def open_deployment(
-    home: Home, provider: Provider, *, port: int = 0, clock: Clock | None = None
+    home: Home, provider: Provider, *, port: int = 0, host: str = "127.0.0.1", clock: Clock | None = None
 ) -> AsyncGenerator[DiscordDeployment]:
     """A Discord with a small world, and a home that is pointed at it."""
-    async with open_discord(port, clock=clock) as discord:
+    async with open_discord(port, host=host, clock=clock) as discord:
         small = build_discord_fixture(discord)
         home.variables |= point_at(discord.api_url, discord.gateway_url)
         yield DiscordDeployment(discord, provider, home, small.guild, small.general, small.ana, small.ben, small.ada)

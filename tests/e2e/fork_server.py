@@ -36,6 +36,7 @@ from typing import Never
 HANG_LIMIT_S = 120.0
 """As in `tests/timing.py`, which this file cannot import while it runs as a program."""
 
+_CLONE_NEWNET = 0x40000000
 _MOST_BYTES = 1_000_000
 _ANSWER = struct.Struct("i")
 _LEFT_OUT = ("denizen.__main__", "denizen.testing", "denizen.adapters.store.migrations")
@@ -109,9 +110,12 @@ class ForkServer:
         self._process.kill()
         self.close()
 
-    def start(self, args: Sequence[str], environment: Mapping[str, str]) -> Child:
-        """`denizen` with these arguments, in the folder of this process. Raises ForkServerGoneError, OSError."""
-        told = json.dumps({"args": args, "environment": dict(environment), "folder": os.getcwd()})  # noqa: PTH109
+    def start(self, args: Sequence[str], environment: Mapping[str, str], network: str = "") -> Child:
+        """`denizen` with these arguments, in the folder of this process, and in the network namespace of that file.
+        Raises ForkServerGoneError, OSError.
+        """
+        start = {"args": args, "environment": dict(environment), "folder": os.getcwd(), "network": network}  # noqa: PTH109
+        told = json.dumps(start)
         with ExitStack() as ours, ExitStack() as theirs:
             answers, answering = socket.socketpair()
             ours.enter_context(answers)
@@ -260,8 +264,18 @@ def _end_with(parent: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _prepare_child(streams: Sequence[int], args: list[str], environment: dict[str, str], folder: str) -> None:
+def _enter_network(file: str) -> None:
+    with open(file, "rb") as namespace:  # noqa: PTH123 - without pathlib's imports
+        if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), _CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"the network namespace {file} could not be entered")
+
+
+def _prepare_child(
+    streams: Sequence[int], args: list[str], environment: dict[str, str], folder: str, network: str
+) -> None:
     """A process as it is after `python -m denizen` began."""
+    if network:
+        _enter_network(network)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)

@@ -117,13 +117,18 @@ class RunningProcess:
     """A process that has not been waited for yet. Use it as a context: it is killed at the end."""
 
     def __init__(
-        self, process: Process, out: OutputStream, err: OutputStream, write: Callable[[bytes], object]
+        self,
+        process: Process,
+        out: OutputStream,
+        err: OutputStream,
+        write: Callable[[bytes], object],
+        limit_s: float = PROCESS_LIMIT_S,
     ) -> None:
         self._process = process
         self._write = write
         self.out = out
         self.err = err
-        self._watchdog = threading.Timer(PROCESS_LIMIT_S, process.kill)
+        self._watchdog = threading.Timer(limit_s, process.kill)
         self._watchdog.daemon = True
         self._watchdog.start()
 
@@ -158,15 +163,24 @@ class RunningProcess:
         self.signal(number)
         return self.finish()
 
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        try:
+            return self._process.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
     def kill(self) -> ProcessResult:
         """`kill -9`; nothing when it has ended."""
         return self.stop(signal.SIGKILL)
 
 
-def start_soon(args: Sequence[str], environment: Mapping[str, str]) -> RunningProcess:
+def start_soon(
+    args: Sequence[str], environment: Mapping[str, str], *, network: str = "", limit_s: float = PROCESS_LIMIT_S
+) -> RunningProcess:
     """`denizen` with pipes, and without the time that imports take (`fork_server.py`)."""
-    child = get_fork_server().start(args, environment)
-    return RunningProcess(child, OutputStream(child.stdout), OutputStream(child.stderr), child.stdin.write)
+    child = get_fork_server().start(args, environment, network)
+    return RunningProcess(child, OutputStream(child.stdout), OutputStream(child.stderr), child.stdin.write, limit_s)
 
 
 def start(command: Sequence[str], environment: Mapping[str, str]) -> RunningProcess:

@@ -70,6 +70,6 @@ class Provider:
 
 
 @contextmanager
-def open_provider() -> Generator[Provider]:
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(model_server()) as server:
+def open_provider(host: str = "127.0.0.1") -> Generator[Provider]:
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(model_server(host=host)) as server:
         yield Provider(server, portal)

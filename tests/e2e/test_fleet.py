@@ -4,6 +4,7 @@ killed, every message has one answer.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -136,6 +137,11 @@ async def test_a_process_without_a_role_is_refused_beside_a_fleet(
         assert told.code
         assert "A fleet works on this database" in told.err
         assert "work" in told.err
+        (deployment.home.folder / f"denizen-{os.uname().nodename}.sock").unlink()  # as on another machine
+        told = await to_thread.run_sync(partial(deployment.home.do, "ask", "hello"))
+        assert told.code
+        assert "A fleet works on this database" in told.err
+        assert "Ask on a machine where a process of the fleet runs" in told.err
 
 
 async def test_a_killed_gateway_leaves_its_account_to_another(deployment: DiscordDeployment, postgres_url: str) -> None:

@@ -40,6 +40,22 @@ def test_a_turn_that_writes_after_the_switch_goes_on_when_the_server_has_restart
     assert [text for _, text in talk] == ["Hello", "Done."]
 
 
+def test_a_home_folder_that_still_names_the_old_database_says_where_to_write_the_new_one(
+    home: Home, provider: Provider
+) -> None:
+    other = Home(home.folder.with_name("other"))
+    home.configure(provider.server.openai_url)
+    other.configure(provider.server.openai_url, rest=f'store: {{url: "{home.store_url}"}}\n')
+    provider.script(ModelAnswer(text="Hi."))
+    assert home.do("ask", "--no-stream", "Hello").code == 0
+    assert "Moved to" in home.do("db", "move", "--to", f"sqlite:///{home.folder / 'new.db'}").out
+    told = other.do("run", "--port", "0")
+    assert told.code
+    assert "The data has moved to another database." in told.err
+    assert "write that address as store.url into denizen.yaml first" in told.err
+    assert "new.db" in home.do("db", "status").out
+
+
 @pytest.mark.xdist_group("postgres")
 def test_an_interrupt_stops_a_move_which_goes_on_when_it_is_started_again(
     home: Home, provider: Provider, postgres_url: str

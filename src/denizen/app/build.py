@@ -92,7 +92,7 @@ from denizen.ports.store import Store
 from denizen.skill.instance_services import CacheUsage, SpendingSummary
 
 if TYPE_CHECKING:
-    from denizen.app.fleet import Fleet
+    from denizen.app.fleet import Fleet, LonePresence
     from denizen.engine.delegation.delegations import Delegations
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
@@ -124,6 +124,7 @@ class OpenOptions:
     nothing from opening. `rescue` is on for the long-running server, which continues the turns
     that other processes left behind. `report` is told of weights being fetched and loaded. `simulation` replaces the
     configured Discord accounts. `fleet` is the role of this process among several; without one it is alone.
+    With `asks` a command runs turns of its own, which it may not beside a fleet.
     """
 
     choice: ModelChoice = field(default_factory=ModelChoice)
@@ -133,6 +134,7 @@ class OpenOptions:
     report: ReportLoadProgress = ignore_progress
     simulation: Simulation | None = None
     fleet: FleetMember | None = None
+    asks: bool = False
 
 
 class RestartSignal:
@@ -156,13 +158,16 @@ class RestartSignal:
 
 @record
 class ProcessControl:
-    """The process itself: the wish to restart it, a move of its store, its work, and the fleet that it is in."""
+    """The process itself: the wish to restart it, a move of its store, its work, and the fleet that it is in; where it
+    is alone on Postgres, what tells fleets so.
+    """
 
     restart: RestartSignal
     store_move: HomeStoreMove
     count_working: Callable[[], int]
     """Returns how many durable runs are under way here and do not only wait for people or other turns."""
     fleet: Fleet | None = None
+    presence: LonePresence | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -284,6 +289,7 @@ class _Adapters:
     sandbox: Sandbox
     browser: ChromiumBrowser
     fleet: Fleet | None
+    presence: LonePresence | None
 
 
 @asynccontextmanager
@@ -325,6 +331,7 @@ async def _open_adapters(
 ) -> _Adapters:
     if options.rescue:
         await check_databases(settings, most_bytes=CHECKED_AT_START_BYTES)
+    presence = await _open_presence(stack, settings, options)
     fleet = await _join_fleet(stack, settings, options)
     runs_turns = fleet is None or fleet.role.runs_turns
     # A command is over before anybody asks for its figures.
@@ -355,23 +362,31 @@ async def _open_adapters(
         sandbox=await stack.enter_async_context(build_sandbox(settings.sandbox, clock)),
         browser=browser,
         fleet=fleet,
+        presence=presence,
     )
 
 
 async def _join_fleet(stack: AsyncExitStack, settings: Settings, options: OpenOptions) -> Fleet | None:
-    if options.fleet is None:
-        return None
-    if options.fleet.role is FleetRole.ALL:
-        if not settings.store_url.startswith("sqlite"):
-            from denizen.app.fleet import refuse_beside_fleet
-
-            await refuse_beside_fleet(settings.store_url)
+    if options.fleet is None or options.fleet.role is FleetRole.ALL:
         return None
     from denizen.app.fleet import check_name, open_fleet, require_postgres
 
     require_postgres(settings.store_url, f"The role {options.fleet.role}")
     name = check_name(options.fleet.name)
     return await stack.enter_async_context(open_fleet(settings.store_url, options.fleet.role, name))
+
+
+async def _open_presence(stack: AsyncExitStack, settings: Settings, options: OpenOptions) -> LonePresence | None:
+    """Keeps fleets away from a server that does everything, and turns of a command away from fleets."""
+    if settings.store_url.startswith("sqlite"):
+        return None
+    from denizen.app.fleet import open_presence, refuse_turns_beside_fleet
+
+    if options.asks:
+        await refuse_turns_beside_fleet(settings.store_url)
+    if options.fleet is None or options.fleet.role is not FleetRole.ALL:
+        return None
+    return await stack.enter_async_context(open_presence(settings.store_url))
 
 
 def _build_denizen(
@@ -488,7 +503,7 @@ def _build_denizen(
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
         events=events,
-        process=ProcessControl(restart, store_move, adapters.durable.count_working, adapters.fleet),
+        process=ProcessControl(restart, store_move, adapters.durable.count_working, adapters.fleet, adapters.presence),
     )
 
 

@@ -6,10 +6,11 @@ is alone has no fleet.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -18,10 +19,10 @@ import anyio
 from denizen import __version__
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.fleet.bus import FleetBus
-from denizen.adapters.fleet.nodes import FleetNodes, FleetTables, LeaseTable, find_living
+from denizen.adapters.fleet.nodes import BEAT_S, FleetNodes, FleetTables, LeaseTable, find_living
 from denizen.adapters.fleet.relay import FleetRelay
 from denizen.adapters.fleet.remote_channel import ChannelHost, RemoteChannel
-from denizen.domain.errors import Conflict, InvalidInput
+from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention, Unavailable
 from denizen.domain.fleet import FleetNode, FleetRole, HeldAccount
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.record import record
@@ -33,6 +34,8 @@ from denizen.engine.outbox.outbox import DeliveryOutbox
 Result = TypeVar("Result")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 MAX_NAME_CHARS = 60
+
+_log = logging.getLogger("denizen.fleet")
 
 
 def check_name(name: str) -> str:
@@ -59,15 +62,77 @@ def require_postgres(store_url: str, what: str) -> None:
         )
 
 
-async def refuse_beside_fleet(store_url: str) -> None:
+async def refuse_beside_fleet(
+    store_url: str, *, fix: str = "Give this one a --role, or stop the others first."
+) -> None:
     """Raises Conflict where a fleet works on that Postgres: a process that does everything would not know of it."""
     if living := await find_living(FleetTables(store_url)):
         raise Conflict(
             "A fleet works on this database, and a process without a role does not belong to it.",
             code="fleet_alive",
             why=f"These processes were heard of a moment ago: {', '.join(living)}.",
-            fix="Give this one a --role, or stop the others first.",
+            fix=fix,
         )
+
+
+async def refuse_turns_beside_fleet(store_url: str) -> None:
+    """Raises Conflict where a fleet works on that Postgres, for a command that would run a turn by itself: the turn
+    would not wait for others in its conversation.
+    """
+    await refuse_beside_fleet(
+        store_url,
+        fix="Ask on a machine where a process of the fleet runs, without choosing a model, or on the page or API of a "
+        "process with --role web.",
+    )
+
+
+class LonePresence:
+    """Tells fleets that a process which does everything works on their Postgres, so that none begins beside it."""
+
+    def __init__(self, store_url: str) -> None:
+        self._url = store_url
+        self._tables = FleetTables(store_url)
+        session = fresh("alone")  # its name, too: one that was killed keeps nobody from starting again
+        self._nodes = FleetNodes(self._tables, session, FleetRole.ALL, __version__, session)
+
+    async def create(self) -> None:
+        """Makes the tables of fleets, if they are not there. Raises what keeps the database from being used."""
+        await self._tables.create()
+
+    async def check(self) -> None:
+        """Tells once. Raises Conflict beside a fleet."""
+        await self._nodes.beat()
+        await refuse_beside_fleet(self._url)
+
+    async def run(self) -> None:
+        """Tells until it is cancelled."""
+        is_warned = False
+        while True:
+            with suppress(Unavailable, NeedsAttention):  # the store says that the database is away
+                await self._nodes.beat()
+                living = await find_living(self._tables)
+                if living and not is_warned:
+                    words = "a fleet works on the database of this process, which has no role: stop one of them"
+                    _log.error(words, extra={"processes": ", ".join(living)})
+                is_warned = bool(living)
+            await anyio.sleep(BEAT_S)
+
+    async def leave(self) -> None:
+        await self._nodes.leave()
+
+
+@asynccontextmanager
+async def open_presence(store_url: str) -> AsyncGenerator[LonePresence]:
+    """Tells of a process that does everything, until the end of the block. Raises Conflict beside a fleet."""
+    await refuse_beside_fleet(store_url)
+    presence = LonePresence(store_url)
+    await presence.create()
+    try:
+        await presence.check()  # a fleet may have begun at the same moment
+        yield presence
+    finally:
+        with anyio.CancelScope(shield=True):
+            await presence.leave()
 
 
 @record(kw_only=True)
@@ -211,12 +276,13 @@ def _list_own(channels: ConnectedAccounts) -> list[HeldAccount]:
 
 @asynccontextmanager
 async def open_fleet(url: str, role: FleetRole, name: str) -> AsyncGenerator[Fleet]:
-    """Joins the fleet on that Postgres, and leaves it at the end. Raises Conflict for a name that another process has,
-    and what keeps the database from being used.
+    """Joins the fleet on that Postgres, and leaves it at the end. Raises Conflict for a name that another process has
+    and beside a process that does everything, and what keeps the database from being used.
     """
     tables, session = FleetTables(url), fresh("node")
     nodes = FleetNodes(tables, name, role, __version__, session)
     await nodes.join()
+    await nodes.refuse_beside_lone()
     bus = FleetBus(url, name, await tables.load_key())
     try:
         yield Fleet(

@@ -137,6 +137,9 @@ async def serve(
         configuration=HomeConfiguration(denizen, reloader),
         instance=instance,
     )
+    presence = denizen.process.presence
+    if presence is not None:
+        await presence.check()  # the start may have been so slow that a fleet saw nobody here
     answering, grace = anyio.Event(), _TurnGrace()
     users = build_users(denizen)
     server = _server(denizen, host, external, users, answering.set)
@@ -176,6 +179,7 @@ async def serve(
                 "serving MCP": mcp.run,
                 "checking readiness": readiness.run,
                 "moving the store": denizen.process.store_move.serve,
+                **({"telling fleets of this process": presence.run} if presence is not None else {}),
                 **({"keeping accounts connected": accounts.run} if denizen.role.has_accounts else {}),
                 **({"counting what waits for the metrics": metrics.run} if metrics is not None else {}),
             }

@@ -190,7 +190,7 @@ async def _ask_here(home: Path, choice: ModelChoice, message: TerminalMessage, p
 
     leave_to_command("denizen.turn")
 
-    opening = OpenOptions(choice, report=printer.line.give_way(show_weights_progress))
+    opening = OpenOptions(choice, report=printer.line.give_way(show_weights_progress), asks=True)
     async with open_denizen(home, opening) as denizen:
         terminal = TerminalService(denizen)
         terminal.check()

@@ -116,7 +116,7 @@ async def _open_terminal(
 
     leave_to_command("denizen.turn")
 
-    opening = OpenOptions(choice, report=waiting.give_way(show_weights_progress))
+    opening = OpenOptions(choice, report=waiting.give_way(show_weights_progress), asks=True)
     async with open_denizen(home, opening) as denizen:
         terminal = TerminalService(denizen)
         terminal.check()

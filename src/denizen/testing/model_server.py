@@ -301,13 +301,17 @@ class _Exchange:
 
 
 @asynccontextmanager
-async def model_server(*, strict: bool = True, cache: PromptCache | None = None) -> AsyncGenerator[ModelServer, None]:
-    """A running server. What still hangs when the block ends is let go."""
+async def model_server(
+    *, strict: bool = True, cache: PromptCache | None = None, host: str = "127.0.0.1"
+) -> AsyncGenerator[ModelServer, None]:
+    """A running server, on loopback or another address of this machine. What still hangs when the block ends is let
+    go.
+    """
     app = ModelServer(strict=strict, cache=cache)
     # With the protocol named, asyncio switches Nagle's algorithm off; else each answer takes 40 ms longer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
-    app.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    listener.bind((host, 0))
+    app.url = f"http://{host}:{listener.getsockname()[1]}"
     config = uvicorn.Config(app, log_config=None, log_level="critical", access_log=False, lifespan="off", ws="none")
     server = _Uvicorn(config)
     async with anyio.create_task_group() as tasks:

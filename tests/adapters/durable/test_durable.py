@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -29,7 +31,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.store_move import STORE_MOVED
 from denizen.ports.durable import OnFault, RunLane, Workflow
 from tests.contracts.durable.processes import BlockingAction, get_failure, return_value, wait_for_result
-from tests.timing import HANG_LIMIT_S
+from tests.timing import HANG_LIMIT_S, poll
 
 pytestmark = pytest.mark.anyio
 pytest_plugins = ["tests.postgres"]
@@ -560,6 +562,49 @@ async def test_a_process_that_claims_leaves_its_own_run_to_the_one_that_has_the_
     assert [await worker.wait(run) for run in ("run-2", "run-3")] == [2, 3]
     assert sorted(begun, key=str) == [2, 3]
     assert await worker.pending() == ["run-0", "run-1"]
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_a_process_that_may_be_taken_for_dead_begins_no_step_until_it_knows(
+    opened: Open, postgres_url: str
+) -> None:
+    begun, may_go_on, acts = anyio.Event(), anyio.Event(), list[str]()
+
+    async def act(name: str) -> Json:
+        acts.append(name)
+        return None
+
+    async def work(payload: JsonObject) -> Json:
+        await worker.step("first", partial(act, f"{payload['n']}: first"))
+        begun.set()
+        await may_go_on.wait()
+        await worker.step("second", partial(act, f"{payload['n']}: second"))
+        return "done"
+
+    worker = await opened(work, database=postgres_url, claims=True)
+    for number, lost in enumerate((False, True)):
+        await worker.submit("work", f"run-{number}", {"n": number})
+        await begun.wait()
+        assert worker._open is not None
+        worker._open.recovery._renewed_s = -math.inf
+        if lost:
+            give_to(postgres_url, "another", f"run-{number}")
+            with psycopg.connect(postgres_url, autocommit=True) as other:
+                other.execute("DELETE FROM denizen_durable.workers")
+        may_go_on.set()
+        await anyio.wait_all_tasks_blocked()
+        assert acts[-1] == f"{number}: first"
+        await run_recovery_round(worker)
+        if not lost:
+            assert await worker.wait("run-0") == "done"
+            assert acts[-1] == "0: second"
+        begun, may_go_on = anyio.Event(), anyio.Event()
+    await poll(lambda: _is_idle(worker))
+    assert acts == ["0: first", "0: second", "1: first"]
+
+
+async def _is_idle(durable: DbosExecution) -> bool:
+    return durable.count_runs() == 0
 
 
 @pytest.mark.xdist_group("postgres")

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 import psycopg
 import pytest
 
-from denizen.adapters.fleet.nodes import GIVE_UP_AFTER_S, TERM_S, FleetNodes, FleetTables, LeaseTable, list_nodes
-from denizen.app.fleet import refuse_beside_fleet
+from denizen.adapters.fleet.nodes import (
+    GIVE_UP_AFTER_S,
+    TERM_S,
+    FleetNodes,
+    FleetTables,
+    LeaseTable,
+    find_living,
+    list_nodes,
+)
+from denizen.app.fleet import open_fleet, open_presence, refuse_beside_fleet, refuse_turns_beside_fleet
 from denizen.domain.errors import Conflict
 from denizen.domain.fleet import FleetRole, HeldAccount
 from denizen.domain.ids import AgentName
@@ -59,6 +68,55 @@ async def test_a_process_without_a_role_is_refused_beside_a_fleet_that_lives(pos
     assert "one" in told.value.why
     await node.leave()
     await refuse_beside_fleet(postgres_url)
+
+
+async def test_a_fleet_is_refused_beside_a_process_without_a_role_until_that_ends(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("denizen.adapters.fleet.nodes.LONE_PATIENCE_S", 0.1)
+    async with open_presence(postgres_url), open_presence(postgres_url):  # several such may share a database
+        with pytest.raises(Conflict, match="A process without a role works on this database"):
+            async with open_fleet(postgres_url, FleetRole.WORKER, "one"):
+                pass
+        assert {node.role for node in await list_nodes(FleetTables(postgres_url))} == {FleetRole.ALL}
+    async with open_fleet(postgres_url, FleetRole.WORKER, "one"):
+        with pytest.raises(Conflict, match="A fleet works on this database"):
+            async with open_presence(postgres_url):
+                pass
+    assert not await list_nodes(FleetTables(postgres_url))
+
+
+async def test_a_process_without_a_role_tells_that_it_lives_and_of_a_fleet_beside_it(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("denizen.app.fleet.BEAT_S", 0.01)
+    tables = FleetTables(postgres_url)
+    async with open_presence(postgres_url) as presence, anyio.create_task_group() as group:
+        for forget in ("UPDATE denizen_fleet.nodes SET seen_at = now() - interval '1 minute'", "DELETE FROM nodes"):
+            with psycopg.connect(postgres_url, autocommit=True) as other:
+                other.execute("SET search_path = denizen_fleet")
+                other.execute(forget)
+        group.start_soon(presence.run)
+        await poll(partial(find_living, tables, alone=True))
+        await FleetNodes(tables, "one", FleetRole.WORKER, "1.0", "s1").join()
+
+        async def is_told() -> bool:
+            return "a fleet works on the database of this process" in caplog.text
+
+        await poll(is_told)
+        with pytest.raises(Conflict, match="A fleet works on this database"):
+            await presence.check()
+        group.cancel_scope.cancel()
+
+
+async def test_a_command_runs_no_turn_beside_a_fleet(postgres_url: str) -> None:
+    await refuse_turns_beside_fleet(postgres_url)
+    async with open_fleet(postgres_url, FleetRole.WORKER, "one"):
+        with pytest.raises(Conflict, match="A fleet works on this database") as told:
+            await refuse_turns_beside_fleet(postgres_url)
+        assert "--role web" in told.value.fix
+    async with open_presence(postgres_url):
+        await refuse_turns_beside_fleet(postgres_url)
 
 
 async def test_a_lease_is_held_by_one_and_handed_on_at_its_end(postgres_url: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.vector import pack_vector, sign_bits, unpack_vector
 from denizen.ports.memory import StoredVector
 from denizen.ports.store import Store
+from tests.timing import HANG_LIMIT_S
 
 pytest_plugins = ["tests.postgres"]
 
@@ -120,6 +123,28 @@ async def test_a_server_that_gets_pgvector_later_uses_it_from_the_next_start(pos
         await work.vectors.put([row("a", 1, 0)])
     assert await keys(store, 1, 0) == ["a"]
     await store.aclose()
+
+
+@pytest.mark.xdist_group("postgres")
+def test_processes_that_start_together_prepare_pgvector_once(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE vectors (collection text, key text, model text)")
+    engines = [PostgresDialect(sa.make_url(postgres_url)).engine for _ in range(6)]
+    together = threading.Barrier(len(engines))
+
+    def start(engine: sa.Engine) -> bool:
+        index = PgvectorIndex()
+        engine.connect().close()  # connecting takes longer than what follows
+        together.wait(HANG_LIMIT_S)
+        index.prepare(engine)
+        engine.dispose()
+        return index.is_there
+
+    with ThreadPoolExecutor(len(engines)) as threads:
+        assert all(threads.map(start, engines))
+    assert "pgvector cannot be used" not in caplog.text
 
 
 @pytest.mark.xdist_group("postgres")

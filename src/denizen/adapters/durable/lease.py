@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import re
 import socket
@@ -82,6 +83,11 @@ _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 class Lease(Protocol):
     """Shows that this process lives, and tells which others do not. Methods raise OSError or SQLAlchemyError."""
 
+    @property
+    def renewed_s(self) -> float:
+        """The monotonic time just before the last renewal; infinite for a lease that needs none."""
+        ...
+
     def acquire(self) -> None:
         """Takes the lease, before the first run."""
         ...
@@ -113,6 +119,7 @@ class FileLease:
         self._folder = folder
         self._executor = executor
         self._file: int | None = None
+        self.renewed_s = math.inf
 
     def acquire(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -188,7 +195,7 @@ class TableLease:
         self._expiry_s = expiry_s
         self._monotonic_s = monotonic_s
         self._place = identify_process()
-        self._renewed_s = 0.0
+        self.renewed_s = 0.0
         self._judges_from_s = 0.0
         self._workers = sa.Table(
             "workers",
@@ -205,8 +212,8 @@ class TableLease:
             # Two processes that start together must not both create the table.
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"denizen:{self._schema}"))))
             self._workers.create(connection, checkfirst=True)
+        self.renewed_s = self._monotonic_s()
         self._insert()
-        self._renewed_s = self._monotonic_s()
 
     def _insert(self) -> None:
         with self._engine.begin() as connection:
@@ -222,12 +229,12 @@ class TableLease:
 
     def renew(self) -> bool:
         with self._engine.begin() as connection:
+            now_s = self._monotonic_s()  # behind the wait for a connection, before others see the renewal
             mine = self._workers.c.executor_id == self._executor
             updated = connection.execute(sa.update(self._workers).where(mine).values(seen_at=sa.func.now())).rowcount
-        now_s = self._monotonic_s()
-        if now_s - self._renewed_s > self._expiry_s:
+        if now_s - self.renewed_s > self._expiry_s:
             self._judges_from_s = now_s + self._expiry_s
-        self._renewed_s = now_s
+        self.renewed_s = now_s
         if updated:
             return True
         self._insert()

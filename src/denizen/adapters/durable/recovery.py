@@ -69,6 +69,7 @@ class RunRecovery:
         self._lease = lease
         self._context = context
         self._settings = settings
+        self._renewed_s = lease.renewed_s
         self._stop = threading.Event()
         self._may_claim = True
         self._thread = threading.Thread(target=self._run, name="denizen-durable-recovery", daemon=True)
@@ -86,6 +87,11 @@ class RunRecovery:
         self._stop.set()
         self._woken.set()
         self._thread.join()
+
+    def holds_lease(self) -> bool:
+        """Tells whether no other process can have taken this one for dead yet: it has renewed its lease in time."""
+        sure_s = max(self._settings.expiry_s, self._settings.heartbeat_s)
+        return time.monotonic() - self._renewed_s < sure_s
 
     def look(self) -> None:
         """Looks now for runs that were handed in."""
@@ -127,6 +133,7 @@ class RunRecovery:
         if not self._lease.renew():
             _logger.warning("this process was silent for too long; other processes may have taken over its runs")
             self._context.on_lost()
+        self._renewed_s = self._lease.renewed_s  # only now: what was lost is stopped first
         if not self._settings.rescue:
             return
         self._resume_abandoned(self._log.list_unfinished())

@@ -31,6 +31,8 @@ DEAD_AFTER_S = 15.0
 FORGET_AFTER_S = 3600.0
 PATIENCE_S = 20.0
 """How long a process waits for its name: as long as an earlier one that was killed seems to live."""
+LONE_PATIENCE_S = 20.0
+"""The same for a process that does everything, and that was killed before a fleet begins."""
 TERM_S = 20.0
 RENEW_S = 4.0
 GIVE_UP_AFTER_S = 12.0
@@ -149,7 +151,7 @@ class FleetNodes:
         self._wanted = anyio.Event()
 
     async def join(self) -> None:
-        """Raises Conflict when another process that lives has the name."""
+        """Raises Conflict when another process that lives has the name, or one works on this database alone."""
         await self._tables.create()
         with anyio.move_on_after(PATIENCE_S):
             while True:
@@ -162,6 +164,29 @@ class FleetNodes:
             why="The name of a process tells it from the others, and that one was heard of a moment ago.",
             fix="Choose another --name.",
         )
+
+    async def refuse_beside_lone(self) -> None:
+        """Leaves and raises Conflict where a process that does everything lives: it would share nothing. Waits until
+        one that was killed cannot seem to live any more.
+        """
+        living: Sequence[str] = ()
+        with anyio.move_on_after(LONE_PATIENCE_S):
+            while living := await find_living(self._tables, alone=True):  # noqa: ASYNC110 - no event comes of another
+                await anyio.sleep(BEAT_S)
+        if living:
+            await self.leave()
+            raise Conflict(
+                "A process without a role works on this database, and a fleet cannot work beside it.",
+                code="fleet_lone_alive",
+                why=f"These processes were heard of a moment ago: {', '.join(living)}.",
+                fix="Stop that one first. What it was doing goes on in the fleet.",
+            )
+
+    async def beat(self) -> None:
+        """Tells once that this process lives. Raises as `execute`."""
+        told = {"accounts": "[]", "runs": self.count_runs(), **self._bounds}
+        if not await self._tables.execute(_BEAT, **told):
+            await self._enter()
 
     async def _enter(self) -> bool:
         return bool(await self._tables.execute(_JOIN, dead_s=DEAD_AFTER_S, **self._bounds))
@@ -201,11 +226,14 @@ async def list_nodes(tables: FleetTables) -> Sequence[FleetNode]:
     return [_read_node(row) for row in await tables.execute(_LIST, dead_s=DEAD_AFTER_S)]
 
 
-async def find_living(tables: FleetTables) -> Sequence[str]:
-    """Returns the names of the processes that live. Makes no tables where there was no fleet. Raises as `execute`."""
+async def find_living(tables: FleetTables, *, alone: bool = False) -> Sequence[str]:
+    """Returns the names of the processes of a fleet that live, or of those that are each `alone`. Makes no tables where
+    there are none. Raises as `execute`.
+    """
     if not (await tables.execute(_HAS_TABLES))[0]["has_tables"]:
         return ()
-    return [str(row["name"]) for row in await tables.execute(_LIST, dead_s=DEAD_AFTER_S) if row["is_alive"]]
+    rows = await tables.execute(_LIST, dead_s=DEAD_AFTER_S)
+    return [str(row["name"]) for row in rows if row["is_alive"] and (row["role"] == FleetRole.ALL) == alone]
 
 
 def _read_node(row: Mapping[str, Any]) -> FleetNode:

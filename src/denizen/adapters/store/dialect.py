@@ -210,7 +210,8 @@ def refuse_moved(where: str) -> Unavailable:
         "The data has moved to another database.",
         code=STORE_MOVED,
         why=f"`denizen db move` has closed {where} for writing.",
-        fix="Restart Denizen: its configuration names the new database.",
+        fix="Restart Denizen. The home folder that was moved names the new database (`denizen db status` shows it); in "
+        "another home folder, write that address as store.url into denizen.yaml first.",
         retry_after_s=5.0,
     )
 

@@ -28,6 +28,8 @@ _THERE = sa.text(
     "SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass('vectors') AND attname = 'embedding'"
     " AND NOT attisdropped"
 )
+_ALONE = sa.text("SELECT pg_advisory_xact_lock(hashtext('denizen:vectors'))")
+"""Processes that start together would stand in each other's way: neither statement waits for another process."""
 _LEARN = sa.text(
     "UPDATE vectors SET embedding = CAST(:embedding AS vector)"
     " WHERE collection = :collection AND key = :key AND model = :model"
@@ -49,15 +51,17 @@ class PgvectorIndex:
             self.is_there = bool(connection.execute(_THERE).scalar_one())
             if not self.is_there and connection.execute(_AVAILABLE).scalar_one():
                 try:
-                    connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
-                    connection.execute(sa.text("ALTER TABLE vectors ADD COLUMN embedding vector"))
-                    # Indexing makes them anew in the background, with the column.
-                    connection.execute(sa.text("DELETE FROM vectors"))
+                    connection.execute(_ALONE)
+                    if not connection.execute(_THERE).scalar_one():
+                        connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
+                        connection.execute(sa.text("ALTER TABLE vectors ADD COLUMN embedding vector"))
+                        # Indexing makes them anew in the background, with the column.
+                        connection.execute(sa.text("DELETE FROM vectors"))
                     connection.commit()
                 except DBAPIError as error:
                     connection.rollback()
                     _log.warning("pgvector cannot be used", extra={"why": str(error.orig).strip()})
-                self.is_there = bool(connection.execute(_THERE).scalar_one())  # another process may have made it
+                self.is_there = bool(connection.execute(_THERE).scalar_one())
 
     def learn(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         if not self.is_there:

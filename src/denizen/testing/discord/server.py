@@ -168,18 +168,22 @@ class DiscordServer:
 
 
 @asynccontextmanager
-async def open_discord(port: int = 0, *, clock: Clock | None = None) -> AsyncGenerator[DiscordServer, None]:
-    """Runs a server on loopback; port 0 takes a free one. What is still open when the block ends is cut."""
+async def open_discord(
+    port: int = 0, *, host: str = "127.0.0.1", clock: Clock | None = None
+) -> AsyncGenerator[DiscordServer, None]:
+    """Runs a server on loopback, or on another address of this machine; port 0 takes a free one. What is still open
+    when the block ends is cut.
+    """
     server = DiscordServer(clock or SystemClock())
     # asyncio disables Nagle's algorithm only if the protocol is named; with it each answer takes 40 ms longer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind(("127.0.0.1", port))
+        listener.bind((host, port))
     except OSError:
         listener.close()
         raise
-    application = server.application(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    application = server.application(f"http://{host}:{listener.getsockname()[1]}")
     runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
     try:

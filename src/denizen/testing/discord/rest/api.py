@@ -55,7 +55,9 @@ class SimRestApi:
 
     async def _answer(self, route: RestRoute, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix(PREFIX)
-        record = LoggedRequest(request.method, path, route.template, query=dict(request.query))
+        record = LoggedRequest(
+            request.method, path, route.template, query=dict(request.query), remote=request.remote or ""
+        )
         self.requests.append(record)
         application = self._asker(request)
         record.application_id = application.id if application else None

@@ -15,7 +15,7 @@ FaultTime = Literal["before", "after"]
 @dataclass(slots=True, eq=False)
 class LoggedRequest:
     """One REST request. `status` is 0 while it is open or when its connection was dropped. `route` is the template,
-    `reason` the text for the audit log.
+    `reason` the text for the audit log, `remote` the address of the client.
     """
 
     method: str
@@ -28,6 +28,7 @@ class LoggedRequest:
     applied: bool = False
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     reason: str = ""
+    remote: str = ""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} -> {self.status or 'no answer'}{'' if self.applied else ' (not applied)'}"
