@@ -62,6 +62,7 @@ PREPARED: Mapping[str, Sequence[str]] = {
     "docs/how-to/add-documents.md": ("mkdir ~/notes", "echo 'Opening hours: 9 to 5' > ~/notes/hours.md"),
     "docs/how-to/answer-with-proof.md": ("denizen sources add example/handbook", "denizen sources sync handbook"),
     "docs/how-to/back-up-and-move.md": (QUESTION,),
+    "docs/how-to/in-trouble.md": (QUESTION,),
     "docs/how-to/let-people-decide.md": (QUESTION,),
     "docs/how-to/limit-what-it-costs.md": (QUESTION,),
     "docs/how-to/see-how-it-is-used.md": (QUESTION,),
