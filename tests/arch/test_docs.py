@@ -1,5 +1,7 @@
 """The documentation holds, and the checks that say so can fail."""
 
+import ast
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -14,7 +16,7 @@ from scripts.docs.markdown import Page, list_pages, load_page, read_page
 from scripts.docs.pages import REFERENCE
 from scripts.docs.snippets import check_config, find_broken_snippets
 from scripts.docs.table import escape, format_table
-from scripts.python_sources import Module, build_module
+from scripts.python_sources import Module, build_module, load_modules
 
 
 def make_page(text: str, folder: Path, name: str = "page.md") -> Page:
@@ -51,6 +53,28 @@ def test_a_reference_that_does_not_say_what_the_program_says_is_told(tmp_path: P
 @pytest.mark.skipif(not list_pages(ROOT), reason="this is not a checkout")
 def test_the_reference_in_this_checkout_says_what_the_program_says() -> None:
     assert list(find_stale(ROOT)) == []
+
+
+def list_told_texts() -> set[str]:
+    """Returns every text of the program, with `...` for what is put into it."""
+    told: set[str] = set()
+    for node in (node for module in load_modules(ROOT, "src") for node in module.walk.nodes):
+        match node:
+            case ast.Constant(value=str() as text):
+                told.add(text)
+            case ast.JoinedStr(values=parts):
+                told.add("".join(str(each.value) if isinstance(each, ast.Constant) else "..." for each in parts))
+            case _:
+                pass
+    return told
+
+
+@pytest.mark.skipif(not list_pages(ROOT), reason="this is not a checkout")
+def test_each_message_of_the_page_about_trouble_is_one_that_the_program_says() -> None:
+    page = (ROOT / "docs/how-to/in-trouble.md").read_text(encoding="utf-8")
+    messages = re.findall(r"^\| (?:.* says )?`([A-Z.][^`]+)` \|", page, re.MULTILINE)
+    assert len(messages) > 30
+    assert set(messages) - list_told_texts() == set()
 
 
 def test_links_to_files_and_headings_are_followed(tmp_path: Path) -> None:

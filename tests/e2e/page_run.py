@@ -108,6 +108,8 @@ class PageRun:
         self.servers.callback(running.kill)
         stream = running.out if name == "denizen simulate" else running.err
         self.replaced[_PORTS[name]] = stream.await_text(_SERVERS[name])[1]
+        if "run --simulate" in command:
+            self.replaced[_PORTS["denizen simulate"]] = stream.await_text(_SERVERS["denizen simulate"])[1]
         stream.await_text(said)
         return ProcessResult(0, running.out.text, running.err.text)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import sys
+import urllib.request
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +24,7 @@ from tests.e2e.page_run import PageRun, split_commands
 from tests.e2e.provider import Provider
 from tests.github_simulator import open_github
 from tests.repository import create_repository
+from tests.timing import wait_until
 
 pytest_plugins = ["tests.postgres"]
 pytestmark = pytest.mark.e2e
@@ -47,7 +50,9 @@ REFUSED: Mapping[str, str] = {
 }
 """Commands that cannot succeed here, and what they say."""
 
+DISCORD_TUTORIAL = "docs/tutorial/discord-with-documents.md"
 ON_POSTGRES = "docs/how-to/run-on-postgres.md"
+SIMULATOR = "127.0.0.1:8643"
 CLAUDE = (
     "denizen setup --non-interactive --provider anthropic --model claude-sonnet-4-6 --api-key-env ANTHROPIC_API_KEY"
 )
@@ -57,6 +62,7 @@ PREPARED: Mapping[str, Sequence[str]] = {
     "docs/how-to/add-documents.md": ("mkdir ~/notes", "echo 'Opening hours: 9 to 5' > ~/notes/hours.md"),
     "docs/how-to/answer-with-proof.md": ("denizen sources add example/handbook", "denizen sources sync handbook"),
     "docs/how-to/back-up-and-move.md": (QUESTION,),
+    "docs/how-to/in-trouble.md": (QUESTION,),
     "docs/how-to/let-people-decide.md": (QUESTION,),
     "docs/how-to/limit-what-it-costs.md": (QUESTION,),
     "docs/how-to/see-how-it-is-used.md": (QUESTION,),
@@ -76,6 +82,14 @@ SAID: Mapping[str, Mapping[str, str]] = {
         "cat ~/.denizen/agents/denizen/notes/telescope.md": "the mirror was cleaned today",
         'denizen ask --json "What is 12 * 12?"': '"turn": "turn_',
         "denizen trace TURN": r"calculator(.*\n)*.*tokens",
+    },
+    DISCORD_TUTORIAL: {
+        "denizen sources sync harbour": "harbour: read, 2 files",
+        'denizen docs search "ticket for a dog"': r"docs/harbour/ferries.md:1-4(?s:.*)ticket of [23] euros",
+        "denizen config check": "The configuration can be used",
+        "denizen run --simulate": "A Discord server to try: http",
+        "denizen trace --last": r"What does a ticket for a dog cost\?(?s:.*)search_docs .*approve",
+        "denizen doctor": "(?s)token belongs to.*Message Content Intent.*channels have all permissions",
     },
     "docs/how-to/add-documents.md": {
         "denizen sources list": "(?s)example .*handbook .*notes .*sitemap.xml ",
@@ -135,8 +149,11 @@ CALLS: Mapping[str, ModelCall] = {
     ),
     "12 * 12": ModelCall("calculator", {"expression": "12 * 12"}),
     "Roll three dice": ModelCall("roll", {"count": 3}),
+    "a ticket for a dog": ModelCall("search_docs", {"query": "ticket for a dog"}),
 }
 """What the model calls when it is asked this. It has a text for everything else."""
+
+CITING = "A dog needs a ticket of 2 euros [docs/harbour/ferries.md:4]."
 
 PAGES = [
     path.relative_to(ROOT).as_posix()
@@ -151,7 +168,9 @@ PAGES = [
 def answer(body: JsonBody) -> ScriptEntry:
     last = str(body["messages"][-1] if "messages" in body else body["input"])
     call = next((call for question, call in CALLS.items() if question in last), None)
-    return ModelAnswer(calls=[call]) if call else ModelAnswer(text="Certainly.")
+    if call:
+        return ModelAnswer(calls=[call])
+    return ModelAnswer(text=CITING if "docs/harbour/ferries.md" in last else "Certainly.")
 
 
 @pytest.fixture
@@ -223,9 +242,23 @@ def follow(page_run: PageRun, command: str, said: str = "") -> None:
     if command in NOT_RUN:
         return
     expected, refused = REFUSED.get(command, said), command in REFUSED
+    if command == "denizen trace --last" and SIMULATOR in page_run.replaced:
+        await_cited_answer(f"http://{page_run.replaced[SIMULATOR]}")
     done = page_run.run(command, said)
     assert bool(done.code) is refused, f"{command}\nends with {done.code}: {done.out}{done.err}"
     assert re.search(expected, f"{done.out}\n{done.err}"), f"no {expected!r} in {done.out}{done.err}"
+
+
+def await_cited_answer(simulator: str) -> None:
+    """Waits for the agent's answer in the Discord server to try, with the file that says so."""
+
+    def is_there() -> bool:
+        with urllib.request.urlopen(f"{simulator}/sim/channels/general/messages?as=Ben") as answer:
+            return any(
+                "2 euros" in each["text"] and "ferries.md" in each["text"] for each in json.load(answer)["messages"]
+            )
+
+    wait_until(is_there)
 
 
 @pytest.mark.anyio
