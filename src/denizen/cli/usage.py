@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from denizen.app.build import Denizen
 
 MODEL, SOURCE, DAY = "model", "source", "day"
-WAYS = ("agent", MODEL, "user", "channel", "guild", SOURCE, DAY)
+WAYS = ("agent", MODEL, "user", "job", "channel", "guild", SOURCE, DAY)
 
 
 @record

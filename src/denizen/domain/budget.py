@@ -17,19 +17,21 @@ from denizen.domain.record import record
 
 
 class BudgetScopeKind(StrEnum):
-    """Whose money it is. SERVER is everything that this Denizen does."""
+    """Whose money it is. SERVER is everything that this Denizen does; JOB a schedule, and RUN one run of it."""
 
     SERVER = "server"
     GUILD = "guild"
     CHANNEL = "channel"
     USER = "user"
     AGENT = "agent"
+    JOB = "job"
+    RUN = "run"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class BudgetScope:
     """One of a kind. `key` is `platform:id` for guilds and channels, a principal's key for users, a name for agents,
-    and empty for the server.
+    the id of a schedule for jobs, that of a turn for runs, and empty for the server.
     """
 
     kind: BudgetScopeKind

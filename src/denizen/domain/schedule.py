@@ -6,13 +6,16 @@ which nothing ran is a run, too, with the reason, so that nobody has to guess.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
+from denizen.domain.budget import BudgetLimits
 from denizen.domain.hook import NO_HOOKS, Hooks, fill_args
 from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.principal import Principal, PrincipalKind, name_schedule
@@ -100,13 +103,22 @@ class PlannedTimes:
         }
 
 
+@record
+class ScheduleBudget:
+    """The most that a schedule may cost; None is no limit of its own. `limits` are those of a day and of a month."""
+
+    per_run_usd: Decimal | None = None
+    limits: BudgetLimits = BudgetLimits()
+
+
 @record(kw_only=True)
 class Schedule:
     """One schedule of the configuration. `at` is its only time, and `cron` is empty then; `words` are those in which
     somebody said when, empty for an expression. `owner` is the key of the person who had an agent make it, empty for
     those of the operator; `life` then tells it from others that have had its name. `barred`: the operator has switched
     it off, which binds its owner. `templates` has the texts that name variables, as the configuration has them, by
-    field. One that belongs to a `workflow` runs that, from its node `trigger`.
+    field. With `jitter`, each time comes later by up to so much. One that belongs to a `workflow` runs
+    that, from its node `trigger`.
     """
 
     name: str
@@ -122,6 +134,8 @@ class Schedule:
     owner: str = ""
     life: str = ""
     conduct: ScheduleConduct = ScheduleConduct()
+    budget: ScheduleBudget = ScheduleBudget()
+    jitter: timedelta = timedelta()
     workflow: str = ""
     trigger: str = ""
     templates: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -168,6 +182,14 @@ class Schedule:
         meaning = f"{self.at.astimezone(ZoneInfo(self.zone)):%a %d %b %Y %H:%M}" if self.at else written.cron
         return f"{written.words} ({meaning})" if written.words not in ("", meaning) else meaning
 
+    def delay(self, time: datetime) -> timedelta:
+        """Returns by how much that time comes later: another one for each time, and the same in every process."""
+        whole_s = int(self.jitter.total_seconds())
+        if not whole_s:
+            return timedelta()
+        digest = hashlib.sha256(f"{self.id} {time.astimezone(UTC).isoformat()}".encode()).digest()
+        return timedelta(seconds=int.from_bytes(digest[:8], "big") % (whole_s + 1))
+
     @property
     def principal(self) -> Principal:
         """The one on whose behalf its turns run. It has no role: what needs one, a schedule may not do."""
@@ -179,7 +201,8 @@ class Schedule:
         state = "on" if self.enabled else "off"
         if self.at is not None:
             return derive("at", self.at.astimezone(UTC).isoformat(), state)
-        return derive("when", self.cron, self.zone, state)
+        jitter = [f"{self.jitter}"] if self.jitter else []
+        return derive("when", self.cron, self.zone, state, *jitter)
 
 
 @record

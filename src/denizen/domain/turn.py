@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 
 from denizen.domain.approval import AskerReach
@@ -25,6 +26,9 @@ from denizen.domain.verdict import CallOutcome
 
 PARENT = "parent"
 """Among the options of a turn: the turn that handed it its task."""
+
+RUN_BUDGET = "budget_usd"
+"""Among the options of a turn: the most that it may cost."""
 
 STOP = "stop"
 """Among the options of a turn: somebody has stopped it, in whatever process it runs or will run."""
@@ -91,7 +95,8 @@ class RequestOptions:
     """How a sender wants a message answered. `model` overrides the agent's model for this turn. `is_administration` is
     set for chats about the administration, by those who checked that the sender may have one (`engine/chats`).
     `variables` are what the hooks of the turn may tell (`domain/hook`), such as when a schedule ran last. `workflow` is
-    the start of a run, which then takes the place of the agent's answer (`domain/workflow_run`).
+    the start of a run, which then takes the place of the agent's answer (`domain/workflow_run`). `budget_usd` is the
+    most that the turn may cost.
     """
 
     instructions: str = ""
@@ -101,6 +106,7 @@ class RequestOptions:
     demands: AnswerDemands = field(default_factory=AnswerDemands)
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     workflow: JsonObject = field(default_factory=dict[str, Json])
+    budget_usd: Decimal | None = None
 
 
 @record

@@ -65,7 +65,7 @@ def test_without_budgets_nothing_is_limited(home: Home) -> None:
         ("{agents: {nobody: {per_day_usd: 1}}}", "there is no agent 'nobody'"),
         ("{users: {'': {per_day_usd: 1}}}", "must not be empty"),
         ("{currency: eur}", "budgets.currency"),
-        ("{job: {per_day_usd: 1}}", "job"),
+        ("{jobs: {per_day_usd: 1}}", "jobs"),
     ],
 )
 def test_what_a_budget_cannot_mean_is_refused(home: Home, budgets: str, said: str) -> None:

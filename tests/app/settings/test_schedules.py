@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, cast
 
 import pytest
 
+from denizen.domain.budget import BudgetLimits, BudgetScope, BudgetScopeKind
 from denizen.domain.errors import InvalidInput
-from denizen.domain.schedule import CatchUp, DeliveryRoute, Schedule, ScheduleConduct, ScheduleDelivery
+from denizen.domain.schedule import CatchUp, DeliveryRoute, Schedule, ScheduleBudget, ScheduleConduct, ScheduleDelivery
 from tests.app.home_folder import Home
 
 DISCORD = """\
@@ -195,3 +197,18 @@ def test_a_moment_that_the_clocks_leave_out_is_when_they_have_jumped_and_a_doubl
 def test_times_that_are_none_are_refused_with_how_to_write_them(home: Home, times: str, message: str) -> None:
     problem = refuse(home, write(f"prompt: x\n{times}"))
     assert message in problem["message"] and problem["fix"]
+
+
+def test_jitter_and_budget_are_said_for_each_schedule(home: Home) -> None:
+    text = write("when: every hour\nprompt: x\njitter: 5m\nbudget: {per_run_usd: 0.5, per_day_usd: 2}")
+    settings = home.load(text)
+    found = settings.schedules["news"]
+    assert found.jitter == timedelta(minutes=5)
+    assert found.budget == ScheduleBudget(Decimal("0.5"), BudgetLimits(Decimal(2), None))
+    assert settings.budgets.get_limits(BudgetScope(BudgetScopeKind.JOB, "news")).per_day_usd == 2
+    assert home.load(write("when: every hour\nprompt: x\njitter: 90")).schedules["news"].jitter.total_seconds() == 90
+
+
+@pytest.mark.parametrize("times", ["when: every 5 minutes", "at: 2026-12-24T18:30"])
+def test_a_jitter_that_would_mix_up_the_runs_is_refused(home: Home, times: str) -> None:
+    assert "shorter than the time between" in refuse(home, write(f"{times}\nprompt: x\njitter: 5m"))["message"]

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from decimal import Decimal
 
 import anyio
 import pytest
@@ -14,15 +15,24 @@ from denizen.adapters.cron import CroniterTimes
 from denizen.domain.approval import ApprovalChoice
 from denizen.domain.attention import AccountPolicy, AccountScope
 from denizen.domain.audit import AuditKind
-from denizen.domain.budget import BudgetScope, BudgetScopeKind
+from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind
 from denizen.domain.errors import Conflict, NotFound, Unavailable
 from denizen.domain.hook import Hook, Hooks
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.rate_limit import HOUR_S, RateLimit
-from denizen.domain.schedule import CatchUp, DeliveryRoute, RunStatus, Schedule, ScheduleConduct, ScheduleDelivery
+from denizen.domain.schedule import (
+    CatchUp,
+    DeliveryRoute,
+    RunStatus,
+    Schedule,
+    ScheduleBudget,
+    ScheduleConduct,
+    ScheduleDelivery,
+)
 from denizen.domain.tool import Tier
 from denizen.domain.turn import TurnStatus
+from denizen.domain.usage import Usage
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
@@ -76,6 +86,12 @@ class Process:
             replace(current, number=current.number + 1, schedules=named, trigger_hooks=hooks)
         )
         await self.runner.look()
+
+    async def limit(self, name: str, *, per_day_usd: str) -> None:
+        """Gives a schedule a budget."""
+        current = self.engine.runtime.current
+        special = {BudgetScope(BudgetScopeKind.JOB, name): BudgetLimits(Decimal(per_day_usd))}
+        await self.engine.runtime.swap(replace(current, number=current.number + 1, budgets=BudgetPolicy({}, special)))
 
     async def pass_time(self, *, minutes: float = 0, hours: float = 0) -> None:
         self.clock.advance(minutes=minutes, hours=hours)
@@ -461,6 +477,59 @@ async def test_what_the_schedules_of_a_person_ask_and_cost_is_charged_to_that_pe
         async with server.engine.store.work(write=False) as work:
             spent = await work.spending.read([seven], now=server.clock.now())
         assert spent[seven].day_requests == 1
+
+
+async def test_jitter_makes_each_time_later_in_the_same_way_everywhere() -> None:
+    late = replace(HOURLY, jitter=timedelta(minutes=30))
+    hours = [NOON + timedelta(hours=number) for number in range(24)]
+    delays = [late.delay(hour) for hour in hours]
+    assert len(set(delays)) > 12 and max(delays) <= late.jitter
+    assert delays == [replace(late, prompt="x").delay(hour) for hour in hours]
+    assert delays != [replace(late, name="other").delay(hour) for hour in hours]
+    async with open_process(late) as server:
+        await server.pass_time(minutes=delays[0].total_seconds() / 60 - 0.5)
+        assert await server.outcomes() == []
+        await server.pass_time(minutes=1)
+        [run] = await server.runs()
+        assert (run.outcome, run.run.planned_at) == ("done", hours[0] + delays[0])
+        assert (await server.catalog.get("news")).next_at == hours[1] + delays[1]
+        await server.pass_time(hours=4)
+        assert [each.run.note for each in (await server.runs())[1:]] == ["4 times came while the server was not there."]
+
+
+async def test_a_schedule_whose_budget_is_used_up_is_skipped_until_it_renews() -> None:
+    cheap = ScriptedReply("Nothing.", usage=Usage(100, 50, cost_usd=Decimal("0.4"), requests=1))
+    model = ScriptedModel(otherwise=cheap)
+    async with open_process(HOURLY, replace(HOURLY, name="other"), model=model) as server:
+        await server.limit("news", per_day_usd="0.7")
+        for _ in range(4):
+            await server.pass_time(hours=1)
+            await server.runs()
+        mine = [each for each in await server.runs() if each.run.schedule == "news"]
+        assert [each.outcome for each in mine] == ["done", "done", "skipped", "skipped"]
+        assert mine[-1].reason == (
+            "Its budget for today is used up: $0.8000 of $0.70. It renews on 22 November at 00:00 UTC."
+        )
+        assert sum(each.cost_usd or 0 for each in mine) == Decimal("0.8")
+        await server.catalog.run("news", ANA)
+        await server.runner.look()
+        assert (await server.runs())[-1].outcome == "skipped"
+        await server.pass_time(hours=9)
+        assert (await server.catalog.list_runs("news"))[0].outcome in ("running", "done")
+
+
+async def test_a_run_that_would_cost_more_than_one_may_fails_before_the_request_is_sent() -> None:
+    price = (Decimal("0.0001"), Decimal("0.001"))
+    model = ScriptedModel(
+        ScriptedReply("", calls=(call("look", q="x"),), usage=Usage(10, 10, cost_usd=Decimal("0.4"), requests=1)),
+        otherwise=ScriptedReply("Nothing."),
+        price_usd=price,
+    )
+    dear = replace(HOURLY, budget=ScheduleBudget(per_run_usd=Decimal("0.3")))
+    async with open_process(dear, model=model, tools=ToolsetFixture()) as server:
+        await server.pass_time(hours=1)
+        [run] = await server.runs()
+        assert (run.outcome, run.reason) == ("failed", "The budget of this run is used up.")
 
 
 async def test_a_run_by_hand_begins_at_once_also_of_one_that_is_off() -> None:

@@ -16,7 +16,7 @@ from denizen.adapters.store.repository import Row, SqlRepository, insert_rows, u
 from denizen.adapters.store.statistics import side_requests
 from denizen.adapters.store.turns import steps
 from denizen.adapters.store.usage import COUNTS, parse_usage, usage_columns
-from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind, BudgetStatus, month_start, utc_day
+from denizen.domain.budget import BudgetScope, BudgetScopeKind, BudgetStatus, month_start, utc_day
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
 from denizen.ports.store import UsageRow
@@ -218,7 +218,16 @@ def _which(scope: BudgetScope) -> dict[str, str]:
 
 
 def _counts(row: sa.Row[Any], scope: BudgetScope) -> bool:
-    return scope == SERVER or getattr(row, scope.kind.value) == scope.key
+    """A job makes one request at a time, so nothing but that one is reserved of its budget."""
+    match scope.kind:
+        case BudgetScopeKind.SERVER:
+            return True
+        case BudgetScopeKind.RUN:
+            return row.id.startswith(f"{scope.key}:")
+        case BudgetScopeKind.JOB:
+            return False
+        case _:
+            return getattr(row, scope.kind.value) == scope.key
 
 
 _LEDGER_KEYS = ("day", "agent", "model")

@@ -6,7 +6,7 @@ Only `load` makes one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -32,7 +32,7 @@ from denizen.app.settings.tools import McpSection, OwnSkillSection, ParameterSec
 from denizen.app.settings.yaml_document import ConfigDocument, write_document
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.budget import BudgetPolicy
+from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.ids import AgentName
@@ -200,7 +200,10 @@ class Settings:
 
     @property
     def budgets(self) -> BudgetPolicy:
-        return self.config.budgets.policy
+        policy = self.config.budgets.policy
+        limited = [each for each in self.schedules.values() if each.budget.limits != BudgetLimits()]
+        jobs = {BudgetScope(BudgetScopeKind.JOB, each.id): each.budget.limits for each in limited}
+        return replace(policy, special={**policy.special, **jobs})
 
     @property
     def folders(self) -> HomeFolders:

@@ -310,6 +310,7 @@ class GateSection(Section):
 
 _MILLION = 1_000_000
 _POLICY = BudgetPolicy()
+_CONFIGURED = tuple(kind for kind in BudgetScopeKind if kind is not BudgetScopeKind.RUN)
 
 
 Key = Annotated[SomeText, BeforeValidator(read_digits)]
@@ -339,6 +340,14 @@ class AgentBudgetSection(BudgetSection):
     )
 
 
+class JobBudgetSection(BudgetSection):
+    """The budget of one schedule. Where it is used up, its times are skipped until it renews."""
+
+    per_run_usd: Decimal | None = Field(
+        default=None, ge=0, le=_MILLION, description="At most so much for one run; unset: no limit."
+    )
+
+
 class BudgetsSection(Section):
     """Limits of money. The most that a request may cost is reserved before it is sent."""
 
@@ -348,6 +357,7 @@ class BudgetsSection(Section):
     channel: BudgetSection = default_section("For each channel; threads count by their channel.")
     user: BudgetSection = default_section("For each user.")
     agent: BudgetSection = default_section("For each agent.")
+    job: BudgetSection = default_section("For each schedule; `schedules.NAME.budget` is for a single one.")
     guilds: dict[Key, BudgetSection] = Field(
         default_factory=dict[str, BudgetSection], description="Other limits for single Discord servers, by id."
     )
@@ -382,7 +392,7 @@ class BudgetsSection(Section):
             BudgetScopeKind.AGENT: self.agents,
         }
         return BudgetPolicy(
-            usual={kind: getattr(self, kind.value).limits for kind in BudgetScopeKind},
+            usual={kind: getattr(self, kind.value).limits for kind in _CONFIGURED},
             special={
                 BudgetScope(kind, key): each.limits for kind, found in single.items() for key, each in found.items()
             },

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
 from pydantic import ValidatorFunctionWrapHandler as Handler
 
-from denizen.adapters.cron import EXPECTED, find_cron_fault, find_moment
+from denizen.adapters.cron import EXPECTED, CroniterTimes, find_cron_fault, find_moment
 from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.fields import (
@@ -27,6 +28,7 @@ from denizen.app.settings.fields import (
     refuse,
     show_value,
 )
+from denizen.app.settings.gate import JobBudgetSection
 from denizen.app.settings.hooks import HooksSection, find_misspelt_variables
 from denizen.app.settings.interpolation import InterpolatedText, as_written, expand_tree
 from denizen.app.settings.problem import ConfigProblem, KeyPath, find_closest, suggest
@@ -38,6 +40,7 @@ from denizen.domain.hook import list_variables
 from denizen.domain.ids import AgentName
 from denizen.domain.moment import MAX_CHARS
 from denizen.domain.prompt_messages import agent_timezone
+from denizen.domain.rate_limit import HOUR_S
 from denizen.domain.recurrence import RECURRENCE_FORMS, find_recurrence
 from denizen.domain.schedule import (
     LAST_RUN,
@@ -47,6 +50,7 @@ from denizen.domain.schedule import (
     CatchUp,
     DeliveryRoute,
     Schedule,
+    ScheduleBudget,
     ScheduleConduct,
     ScheduleDelivery,
 )
@@ -56,6 +60,7 @@ LOG, CHANNEL, DIRECT = "log", "discord", "discord-dm"
 _ROUTES = {LOG: DeliveryRoute.LOG, CHANNEL: DeliveryRoute.CHANNEL, DIRECT: DeliveryRoute.DIRECT}
 _TARGET = re.compile(r"[0-9]{1,20}")
 _OWNER = re.compile(r"platform_user:[a-z]+:[0-9A-Za-z_-]{1,64}")
+_SPAN = re.compile(r"(\d{1,5})\s*([smh])")
 _LIFE = re.compile(r"[0-9a-z_]{1,64}")
 
 
@@ -108,6 +113,12 @@ def _at(value: str) -> str:
         fix = "Write 2026-12-24T18:30, in the zone of the schedule, or with an offset: 2026-12-24T18:30+01:00."
         raise refuse("this is no moment.", fix)
     return value
+
+
+def _read_span(value: object) -> object:
+    """Reads `30s`, `5m` and `2h` as seconds."""
+    found = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
+    return int(found[1]) * {"s": 1, "m": 60, "h": HOUR_S}[found[2]] if found else value
 
 
 def _target(value: str) -> str:
@@ -178,6 +189,12 @@ class ScheduleSection(Section):
     said: Annotated[Text, at_most(MAX_CHARS)] = Field(
         default="", description="The words that `at` was made of, such as `in 3 hours`; they are shown beside it."
     )
+    jitter: Annotated[int, BeforeValidator(_read_span)] = Field(
+        default=0,
+        ge=0,
+        le=12 * HOUR_S,
+        description="Each time comes later by up to so many seconds, or `5m`, so that not all schedules run at once.",
+    )
     zone: Zone = Field(default="", description="Time zone of these times; unset: that of the agent, or else UTC.")
     prompt: Annotated[SomeText, at_most(PROMPT_CHARS)] = Field(description="What the agent is told.")
     agent: Text = Field(default="", description="The agent that gets it; empty: the default agent.")
@@ -196,6 +213,7 @@ class ScheduleSection(Section):
         default=CatchUp.SKIP,
         description="What becomes of times at which the server was not there: `skip`, or `once`: one run for all.",
     )
+    budget: JobBudgetSection = default_section("What it may cost. Where that is used up, its times are skipped.")
     hooks: HooksSection = default_section(
         "Calls of tools around each run, behind those of the agent. `{{last_run}}`, `{{last_run_epoch}}`, "
         "`{{last_response}}` and `{{next_task}}` stand for what is known of the run."
@@ -216,6 +234,22 @@ class ScheduleSection(Section):
         if self.said and not self.at:
             raise refuse("`said` belongs to `at`.", "Write the words as when.", key="said")
         return self
+
+    @model_validator(mode="after")
+    def _keeps_order(self) -> Self:
+        """Refuses a jitter with which one run would come after the next one's time."""
+        cron, start = self.expression, datetime(2026, 1, 1, tzinfo=UTC)
+        times = islice(CroniterTimes().list_after(cron, "UTC", start), 50) if cron and self.jitter else ()
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        if self.jitter and min(gaps, default=timedelta()) <= timedelta(seconds=self.jitter):
+            fix = "Write less, or let more time pass between two runs; a single time has no jitter."
+            raise refuse("a jitter is shorter than the time between two runs.", fix, key="jitter")
+        return self
+
+    @property
+    def expression(self) -> str:
+        """The cron expression of its times; empty where there is a single one."""
+        return find_recurrence(self.when) or "" if self.when else self.cron
 
 
 def build_schedules(
@@ -240,10 +274,12 @@ def _build(
         enabled=section.enabled and not section.paused,
         barred=not section.enabled,
         agent=agent,
-        cron=find_recurrence(section.when) or "" if section.when else section.cron,
+        cron=section.expression,
         at=find_moment(datetime.fromisoformat(section.at), ZoneInfo(zone)) if section.at else None,
         words=section.when or section.said,
         zone=zone,
+        jitter=timedelta(seconds=section.jitter),
+        budget=ScheduleBudget(section.budget.per_run_usd, section.budget.limits),
         conduct=copy_fields(section, ScheduleConduct, delivery=section.delivery.record, hooks=section.hooks.record),
         # Texts of a schedule with an owner name no variables; they are shown, and written, as they are meant.
         templates={} if section.owner else {key: text for key, text in written.items() if "${" in text},

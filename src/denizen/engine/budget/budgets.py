@@ -18,6 +18,7 @@ import anyio
 from denizen.domain.budget import (
     SERVER,
     BudgetLimit,
+    BudgetLimits,
     BudgetPeriod,
     BudgetPolicy,
     BudgetScope,
@@ -38,7 +39,7 @@ from denizen.domain.prompt import CHARS_PER_TOKEN, count_tool_tokens, estimate_t
 from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.record import record
 from denizen.domain.statistics import SideRequest
-from denizen.domain.turn import Step, Turn
+from denizen.domain.turn import RUN_BUDGET, Step, Turn
 from denizen.domain.usage import Usage
 from denizen.engine.configuration.choices import ModelMode, list_aliases
 from denizen.engine.configuration.generation import Generation
@@ -101,6 +102,10 @@ def describe_scope(scope: BudgetScope) -> str:
             return "Your budget"
         case BudgetScopeKind.AGENT:
             return f"The budget of {scope.key}"
+        case BudgetScopeKind.JOB:
+            return "The budget of this schedule"
+        case BudgetScopeKind.RUN:
+            return "The budget of this run"
 
 
 RESERVED_FOR = timedelta(minutes=15)
@@ -129,7 +134,9 @@ class Payer:
         """Returns the payer for a turn: who asked. `key` names reservations for requests that are not its steps."""
         owed = turn.options.get("owed")
         guild = str(owed.get("guild", "")) if isinstance(owed, dict) else None
-        return cls.at_place(TurnId(key) if key else turn.id, turn.agent, turn.principal, place, guild, generation)
+        payer = cls.at_place(TurnId(key) if key else turn.id, turn.agent, turn.principal, place, guild, generation)
+        limit = turn.options.get(RUN_BUDGET)
+        return payer if limit is None else payer.within(BudgetScope(BudgetScopeKind.RUN, turn.id), Decimal(str(limit)))
 
     @classmethod
     def at_place(
@@ -137,6 +144,8 @@ class Payer:
     ) -> Payer:
         """`guild` is empty in a direct talk, and None where the place has no budget, outside of platforms."""
         mine = (SERVER, BudgetScope(BudgetScopeKind.AGENT, agent), BudgetScope(BudgetScopeKind.USER, asker.payer.key))
+        if asker.kind is PrincipalKind.SCHEDULE:
+            mine = (*mine, BudgetScope(BudgetScopeKind.JOB, asker.id))
         return cls(
             turn_id=key,
             agent=agent,
@@ -146,6 +155,11 @@ class Payer:
             policy=generation.budgets,
             models=generation.models,
         )
+
+    def within(self, run: BudgetScope, limit_usd: Decimal) -> Payer:
+        """Returns the payer for requests that all together cost no more than this."""
+        special = {**self.policy.special, run: BudgetLimits(per_month_usd=limit_usd)}
+        return replace(self, scopes=(*self.scopes, run), policy=replace(self.policy, special=special))
 
     def without_cheaper(self) -> Payer:
         """Returns the payer for requests in which no cheaper model stands in."""
@@ -305,6 +319,9 @@ class TurnBudget:
                 f"Of {_usd(limit.usd)} {_usd(at.spent(limit.period))} is spent and {_usd(at.reserved_usd)} reserved; "
                 f"this request may cost {_usd(refusal.wanted_usd)}."
             )
+        if limit.scope.kind is BudgetScopeKind.RUN:
+            raised = "Raise budget.per_run_usd of the schedule."
+            return LimitExceeded("The budget of this run is used up.", code="budget_exhausted", why=why, fix=raised)
         return LimitExceeded(
             f"{describe_scope(limit.scope)} for {when} is used up. "
             f"It renews on {renewed.day} {renewed:%B} at 00:00 UTC.",

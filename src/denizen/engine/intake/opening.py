@@ -25,7 +25,7 @@ from denizen.domain.record import record
 from denizen.domain.subject import subject_to_json
 from denizen.domain.taint import META, taint_to_json
 from denizen.domain.tool import Taint
-from denizen.domain.turn import PARENT, ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
+from denizen.domain.turn import PARENT, RUN_BUDGET, ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.domain.workflow_run import STARTED
 from denizen.engine.intake.rate_limiter import rate_error, take_rate, turn_rate_key
 from denizen.ports.inbox import MessageClaim
@@ -323,6 +323,7 @@ def _options(agent: Agent, request: TurnRequest) -> JsonObject:
         "supplied": None if session.history is None else [_row(message) for message in session.history],
         ADMINISTRATION: asked.is_administration or None,
         VARIABLES: dict(asked.variables) or None,
+        RUN_BUDGET: None if asked.budget_usd is None else str(asked.budget_usd),
         "asked_by_bot": request.sender.author.is_bot or None,
         "queue_key": session.place.conversation_id if session.place else None,
         "owed": _owed(request.owed) if request.owed else None,

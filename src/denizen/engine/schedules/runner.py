@@ -16,6 +16,7 @@ import anyio
 from anyio import to_thread
 
 from denizen.domain.attention import AllowedPeople, AuthorFacts, may_talk
+from denizen.domain.budget import BudgetPeriod, BudgetScope, BudgetScopeKind, renews_at
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import DenizenError, NotAllowed, NotFound, Unavailable
@@ -199,6 +200,10 @@ class ScheduleRunner:
             if watched is None:
                 raise NotFound(f"There is no schedule '{run.schedule_name}' any more.", code="schedule_unknown")
             schedule = watched.schedule
+            if spent := await self._find_exhausted(schedule, now):
+                await self._end(run, RunStatus.SKIPPED, spent)
+                _log.warning("a schedule did not run: %s", spent, extra=about)
+                return
             target = await self._find_target(schedule)
             if schedule.workflow:
                 await self._start_workflow(schedule, run, now)
@@ -215,6 +220,22 @@ class ScheduleRunner:
             _log.error("a schedule could not run: %s", error.message, extra=about | error.fields)
         else:
             _log.info("a schedule runs", extra=about)
+
+    async def _find_exhausted(self, schedule: Schedule, now: datetime) -> str:
+        """Returns why the schedule has no money left, for people; empty where it may run."""
+        scope = BudgetScope(BudgetScopeKind.JOB, schedule.id)
+        limits = self._runtime.current.budgets.plan_limits([scope])
+        if not limits:
+            return ""
+        async with self._store.work(write=False) as work:
+            standing = (await work.spending.read([scope], now=now))[scope]
+        for limit in limits:
+            if (spent := standing.spent(limit.period)) >= limit.usd > 0:
+                when = "today" if limit.period is BudgetPeriod.DAY else "this month"
+                renewed = renews_at(limit.period, now)
+                told = f"Its budget for {when} is used up: ${spent:.4f} of ${limit.usd:.2f}."
+                return f"{told} It renews on {renewed.day} {renewed:%B} at 00:00 UTC."
+        return ""
 
     async def _end(self, run: ScheduleRun, status: RunStatus, note: str) -> None:
         async with self._store.work() as work:
@@ -244,7 +265,9 @@ class ScheduleRunner:
                 platform_id=run.id,
                 owed=target.owed,
                 session=SessionChoice(home if home != target.place else None, is_new=conduct.new_session),
-                options=RequestOptions(model=conduct.model, variables=variables),
+                options=RequestOptions(
+                    model=conduct.model, variables=variables, budget_usd=schedule.budget.per_run_usd
+                ),
             )
         )
         async with self._store.work() as work:
