@@ -119,23 +119,21 @@ async def serve(
     accounts = AccountSupervisor(denizen)
     reloader = Reloader(denizen, accounts.follow)
     readiness = _watch_readiness(denizen, accounts)
-    instance = InstanceServices(
-        find_problems=readiness.find_problems,
-        diagnose=partial(diagnose, denizen),
-        list_accounts=accounts.list_states,
-        list_idle_tools=lambda: list_idle_tools(denizen.settings),
-        logs=LogFiles(denizen.settings.logs_folder),
-        store=StoreServices(denizen.process.store_move, AuditLog(denizen.services.store, denizen.services.clock)),
-    )
-    trackers = IssueTrackers(lambda: denizen.settings, denizen.services.clock)
-    mirrors = IssueMirrors(denizen.projects, trackers.find)
+    mirrors, keep_mirrors = _prepare_mirrors(denizen)
     external = ExternalServices(
         calls=calls,
         mcp=mcp,
         remote=RemoteSwitch(denizen, reloader.reload),
         hosting=ConnectedRepositoryHosts(accounts.find_github, mirrors.tell),
         configuration=HomeConfiguration(denizen, reloader),
-        instance=instance,
+        instance=InstanceServices(
+            find_problems=readiness.find_problems,
+            diagnose=partial(diagnose, denizen),
+            list_accounts=accounts.list_states,
+            list_idle_tools=lambda: list_idle_tools(denizen.settings),
+            logs=LogFiles(denizen.settings.logs_folder),
+            store=StoreServices(denizen.process.store_move, AuditLog(denizen.services.store, denizen.services.clock)),
+        ),
     )
     presence = denizen.process.presence
     if presence is not None:
@@ -170,7 +168,6 @@ async def serve(
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals, grace)
             _start_watch(group, denizen, external.configuration)
-            keep_mirrors = partial(_mirror_issues, mirrors, trackers)
             if denizen.fleet is not None:
                 _start_membership(group, denizen, denizen.fleet, keep_mirrors)
             else:
@@ -286,12 +283,19 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, keep_mirrors: Callable[[],
     group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
 
 
-async def _mirror_issues(mirrors: IssueMirrors, trackers: IssueTrackers) -> None:
-    try:
-        await mirrors.run()
-    finally:
-        with anyio.CancelScope(shield=True):
-            await trackers.aclose()
+def _prepare_mirrors(denizen: Denizen) -> tuple[IssueMirrors, Callable[[], Awaitable[None]]]:
+    """Returns the mirrors of issues, and what keeps them up, which closes its connections at its end."""
+    trackers = IssueTrackers(lambda: denizen.settings, denizen.services.clock)
+    mirrors = IssueMirrors(denizen.projects, trackers.find)
+
+    async def keep_up() -> None:
+        try:
+            await mirrors.run()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await trackers.aclose()
+
+    return mirrors, keep_up
 
 
 async def watch_tasks(denizen: Denizen) -> None:
