@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from denizen.domain.issue_mirror import MirrorState
 from denizen.domain.project import (
     OWNERS,
     Editor,
@@ -94,6 +95,17 @@ def list_project_pages(frame: Frame) -> Mapping[str, object]:
             frame=frame,
             project=PROJECT,
             readers="everybody",
+            mirror=MirrorState(
+                "work/harbour",
+                PROJECT.id,
+                "harbour/boats",
+                seen_at=NOON,
+                heard_at=NOON,
+                written_at=NOON,
+                looked_at=NOON,
+                is_imported=True,
+                failure="GitHub said <b>no</b>.",
+            ),
             statuses=list(ProjectStatus),
             documents=[ENTRY],
             draft={"document_name": "Plan"},
