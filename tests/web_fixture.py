@@ -58,6 +58,7 @@ from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
+from denizen.engine.knowledge.guild_sources import GuildSources
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
 from denizen.engine.memory.browser import MemoryBrowser
@@ -354,6 +355,16 @@ async def open_web(
             archive=ArchiveBrowser(store, clock, archive, members, ArchiveRemoval(mirror, clock)),
             policy=lambda: runtime.current.archive,
             guilds=ManagedGuilds(store, clock, runtime, members, services.guilds),
+            guild_sources=GuildSources(
+                store,
+                clock,
+                knowledge.catalog,
+                knowledge.sync,
+                lambda: runtime.current.knowledge.guild_sources,
+                platform="discord",
+            )
+            if knowledge is not None
+            else None,
         ),
         mcp=mcp,
         configuration=configuration,

@@ -12,13 +12,17 @@ from denizen.domain.guild_settings import GuildField, GuildSettings
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import Memory, MemoryOrigin
 from denizen.domain.message import Author
+from denizen.domain.source import GuildSourceLimits, Source, SourceKind
 from denizen.engine.archive.browser import PersonSearch
+from denizen.engine.knowledge.guild_sources import GuildSource
+from denizen.engine.knowledge.sources import SourceListing
 from denizen.engine.users.managed_guilds import GuildCall, GuildReport
 from denizen.ports.channel import Membership
+from denizen.ports.source import ReadingProgress
 from denizen.skill import ArchivedPost
 from denizen.web.pages.archive import ArchiveForm, ArchivePage, ForgetPage
 from denizen.web.pages.forms import ListPart
-from denizen.web.pages.guilds import GuildPage, GuildsPage
+from denizen.web.pages.guilds import GuildPage, GuildSourceList, GuildsPage
 from denizen.web.pages.memory import MemoryEditPage, MemoryPage, MemoryRow
 from denizen.web.pages.page import Frame
 from denizen_sdk.errors import ProblemDetails
@@ -53,6 +57,14 @@ REPORT = GuildReport(
     calls=[GuildCall("ban", "denizen", "Ana", NOON, "denied")],
     changes=[append_to_chain(AuditHead(), CHANGE)],
 )
+OWN_SOURCE = Source(
+    id="1-docs",
+    kind=SourceKind.GIT,
+    location="https://git.example/docs.git",
+    guild="1",
+    created_at=NOON,
+    updated_at=NOON,
+)
 OLD = replace(MEMORY, id="mem_0", owner="", superseded_by="mem_1", superseded_at=NOON)
 
 
@@ -78,6 +90,15 @@ def list_community_pages(frame: Frame) -> Mapping[str, object]:
             typed={each.value: "1" for each in GuildField},
             chosen=frozenset({"7"}),
             allowed=frozenset(each.value for each in GuildField),
+            sources=GuildSourceList(
+                rows=[
+                    GuildSource(SourceListing(OWN_SOURCE, None), ReadingProgress("keeping files", 1, 2)),
+                    GuildSource(SourceListing(replace(OWN_SOURCE, id="handbook"), None)),
+                ],
+                limits=GuildSourceLimits(),
+                kinds=[("git", "Git repository")],
+                typed={"kind": "git", "location": "nowhere", "content_path": "", "label": ""},
+            ),
             notice="Done.",
             problem=PROBLEM,
         ),

@@ -22,7 +22,7 @@ from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform
 from tests.web.admin_pages_fixture import PageText
 from tests.web.people import SignedIn, add_user, sign_in
-from tests.web_fixture import WebFixture, open_web
+from tests.web_fixture import MakeKnowledge, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -60,8 +60,8 @@ async def link(web: WebFixture, who: SignedIn, member: str) -> None:
 
 
 @asynccontextmanager
-async def open_guilds() -> AsyncGenerator[TwoGuilds]:
-    async with open_web() as web:
+async def open_guilds(make_knowledge: MakeKnowledge | None = None) -> AsyncGenerator[TwoGuilds]:
+    async with open_web(make_knowledge=make_knowledge) as web:
         harbour = MemoryPlatform(guild=HARBOUR, guild_name="<b>Harbour</b>")
         island = MemoryPlatform(guild=ISLAND, guild_name="Island")
         account = MemoryChannel(harbour, AgentName("denizen"))

@@ -130,6 +130,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
             read_own=OwnFiles(settings.folders).read,
             snapshot_remote=settings.config.knowledge.remote.remote,
             private_hosts=settings.config.knowledge.private_hosts,
+            guild_sources=settings.config.knowledge.server_sources.limits,
             videos=read_video_access(settings),
             webhooks=read_webhooks(settings),
         ),

@@ -134,7 +134,9 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
     snapshots = SnapshotPublisher(store, library, clock)
     remote = GitRemote(git, folder)
     pushing = SnapshotPush(library, remote, lambda: runtime.current.knowledge.snapshot_remote, sleep=anyio.sleep)
-    reading = SourceReadings(store, clock, library, readers)
+    reading = SourceReadings(
+        store, clock, library, readers, guild_limits=lambda: runtime.current.knowledge.guild_sources
+    )
     embedder = build_embedder(runtime, store, clock)
     indexing = DocumentIndexer(store, library, embedder, clock)
     sync_deps = SyncDeps(reading, snapshots, pushing, on_published=indexing.hurry)

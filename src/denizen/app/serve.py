@@ -50,6 +50,7 @@ from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.intake.rate_limiter import RateLimiter
+from denizen.engine.knowledge.guild_sources import GuildSources
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.listener.background import run_forever, run_once
@@ -455,6 +456,14 @@ def _server(
                 archive=denizen.platforms.browser,
                 policy=lambda: denizen.runtime.current.archive,
                 guilds=ManagedGuilds(store, clock, denizen.runtime, denizen.services.members, denizen.services.guilds),
+                guild_sources=GuildSources(
+                    store,
+                    clock,
+                    denizen.knowledge.catalog,
+                    denizen.knowledge.sync,
+                    lambda: denizen.runtime.current.knowledge.guild_sources,
+                    platform=denizen.services.members.platform,
+                ),
             ),
             importer=SourceImporter(
                 denizen.runtime,

@@ -113,7 +113,8 @@ def explain_need(
     """Why a sync is needed, in one sentence; empty when none is."""
     for source in sources:
         state = states.get(source.id)
-        if state is not None and state.is_skipped:
+        # What people add for their community keeps nobody else busy: it has a button of its own.
+        if source.is_made_by_guild or (state is not None and state.is_skipped):
             continue
         if state is None or (state.taken is None and not state.error):
             return f"The source '{source.id}' was not read yet."

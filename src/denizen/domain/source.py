@@ -87,6 +87,13 @@ class Source:
         return f"{root}/{self.output_path or self.id}"
 
     @property
+    def is_made_by_guild(self) -> bool:
+        """Whether it belongs to those who manage the community, as its id says: they see where it is read, and may
+        remove it.
+        """
+        return bool(self.guild) and self.id.startswith(f"{self.guild}-")
+
+    @property
     def is_talk(self) -> bool:
         """Whether it is what people said, who may take it back: it is nowhere but here, and gone when they do."""
         return self.kind is SourceKind.ARCHIVE or self.id == LEARNED
@@ -141,6 +148,17 @@ SOURCE_SETTINGS: Mapping[str, type[str | bool | int]] = {
     if each.default is not MISSING
 }
 """The settings of a source and their types; each has a default."""
+
+
+@record(kw_only=True)
+class GuildSourceLimits:
+    """The limits for what people add for a community that they manage: so many sources (none with 0), which keep so
+    many files each and so many bytes together.
+    """
+
+    sources: int = 3
+    files: int = 2000
+    size_bytes: int = 20 * 1024 * 1024
 
 
 @record(kw_only=True)

@@ -63,6 +63,18 @@ class SourceTree:
     files: Iterator[SourceFile]
 
 
+@record(kw_only=True)
+class ReadingLimits:
+    """How much is kept of one source at most."""
+
+    files: int = 200_000
+    size_bytes: int = 4 * 1024**3
+
+
+NO_MORE = ReadingLimits()
+"""The limits for every source."""
+
+
 @record
 class LibraryFile:
     """A file as the library stores it. `digest` is the SHA-256 of its content."""
@@ -101,8 +113,12 @@ class SourceReader(Protocol):
 class Library(Protocol):
     """The library on disk: files by their content, and snapshots made of them."""
 
-    async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> SourceReading:
-        """Stores all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
+    async def take(
+        self, files: Iterator[SourceFile], report: ReportProgress, limits: ReadingLimits = NO_MORE
+    ) -> SourceReading:
+        """Stores all files: text as it is, HTML and PDF as their text. Stops when it is cancelled. Raises
+        LimitExceeded.
+        """
         ...
 
     async def has(self, manifest: str) -> bool:

@@ -26,13 +26,10 @@ from denizen.domain.source import (
     is_plain_path,
     make_visible,
 )
-from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile
+from denizen.ports.source import NO_MORE, ReadingLimits, ReadingProgress, ReportProgress, SourceFile
 
 MAX_TEXT_BYTES = 5 * 1024 * 1024
 MAX_PDF_BYTES = 20 * 1024 * 1024
-MAX_FILES = 200_000
-MAX_BYTES = 4 * 1024 * 1024 * 1024
-"""The limit for one source."""
 MAX_NAMED = 20
 """How many of the files that were left out are named."""
 MAX_PATH_BYTES = 2000
@@ -76,6 +73,7 @@ class SourceIngestion:
     convert: DocumentConverters
     now: datetime
     stop: Event
+    limits: ReadingLimits = NO_MORE
     _items: dict[str, ManifestEntry] = field(default_factory=dict[str, ManifestEntry])
     _converted: list[ManifestEntry] = field(default_factory=list[ManifestEntry])
     """By the paths of the files that they were made of."""
@@ -92,8 +90,8 @@ class SourceIngestion:
             # Each report crosses a thread and may be sent to a browser.
             if number % _TOLD_EVERY == 0:
                 report(ReadingProgress("keeping files", number))
-            if len(self._items) + len(self._converted) > MAX_FILES or self._bytes > MAX_BYTES:
-                raise _too_much()
+            if len(self._items) + len(self._converted) > self.limits.files or self._bytes > self.limits.size_bytes:
+                raise _too_much(self.limits)
         items = self._plan()
         return SourceReading(
             manifest=self.objects.put_manifest(items, self.now),
@@ -180,11 +178,11 @@ def _fits(name: str) -> bool:
     return is_plain_path(name) and len(name.encode()) <= MAX_PATH_BYTES
 
 
-def _too_much() -> LimitExceeded:
+def _too_much(limits: ReadingLimits) -> LimitExceeded:
     return LimitExceeded(
         "The source is too large.",
         code="source_too_large",
-        why=f"It has more than {MAX_FILES:,} files or {MAX_BYTES // 1024**3} GB of documents.",
+        why=f"It has more than {limits.files:,} files or {limits.size_bytes // 1024**2:,} MB of documents.",
         fix="Give a content path, and make several sources of it.",
     )
 

@@ -31,7 +31,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
 from denizen.domain.source import SourceReading, is_open_to, is_plain_path
-from denizen.ports.source import DocumentText, LibraryFile, ReportProgress, SourceFile
+from denizen.ports.source import NO_MORE, DocumentText, LibraryFile, ReadingLimits, ReportProgress, SourceFile
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -52,9 +52,11 @@ class FileLibrary:
         self._snapshots = SnapshotStore(root, self._objects)
         self._publishing = anyio.Lock()
 
-    async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> SourceReading:
+    async def take(
+        self, files: Iterator[SourceFile], report: ReportProgress, limits: ReadingLimits = NO_MORE
+    ) -> SourceReading:
         """Stores the files in a thread, which a cancellation of this task stops."""
-        ingestion = SourceIngestion(self._objects, self._convert, self._clock.now(), Event())
+        ingestion = SourceIngestion(self._objects, self._convert, self._clock.now(), Event(), limits)
         taken: SourceReading | None = None
         failure: DenizenError | None = None
         async with anyio.create_task_group() as group:

@@ -37,7 +37,7 @@ from denizen.domain.memory import RecallPolicy
 from denizen.domain.proposal import PROPOSED, REFUSED, LearningPolicy, is_same_emoji
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
-from denizen.domain.source import WEEK_MINUTES, SourceKind, is_branch, read_location
+from denizen.domain.source import WEEK_MINUTES, GuildSourceLimits, SourceKind, is_branch, read_location
 from denizen.domain.video import VideoAccess
 
 _VIDEOS = VideoAccess("")
@@ -132,6 +132,33 @@ class LearningSection(Section):
         return LearningPolicy(self.enabled, self.emoji, frozenset(self.roles))
 
 
+_GUILD_SOURCES = GuildSourceLimits()
+
+
+class ServerSourcesSection(Section):
+    """Sources that people add for a Discord server alone, which they own or manage, on its page."""
+
+    max_sources: Whole = Field(
+        default=_GUILD_SOURCES.sources,
+        ge=0,
+        le=100,
+        description="How many each server may have. 0: none; what was added before stays until somebody removes it.",
+    )
+    max_files: Whole = Field(
+        default=_GUILD_SOURCES.files, ge=1, le=200_000, description="How many files are kept of one of them."
+    )
+    max_mb: Whole = Field(
+        default=_GUILD_SOURCES.size_bytes // 1024**2,
+        ge=1,
+        le=4096,
+        description="How much is kept of all that one server has, in megabytes.",
+    )
+
+    @property
+    def limits(self) -> GuildSourceLimits:
+        return GuildSourceLimits(sources=self.max_sources, files=self.max_files, size_bytes=self.max_mb * 1024**2)
+
+
 class KnowledgeSection(Section):
     """How sources are kept up to date. They are added with `denizen sources add`."""
 
@@ -155,6 +182,7 @@ class KnowledgeSection(Section):
         description="Servers from which repositories may be read over https although their addresses are private, such "
         "as `git.lan:443`, or networks such as `10.0.0.0/8`.",
     )
+    server_sources: ServerSourcesSection = default_section()
     learning: LearningSection = default_section()
     remote: RemoteSection = default_section()
 

@@ -30,6 +30,7 @@ from denizen.domain.proposal import LearningPolicy
 from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
+from denizen.domain.source import GuildSourceLimits
 from denizen.domain.video import VideoAccess
 from denizen.domain.workflow import BrokenWorkflow, Workflow, get_workflow
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -69,8 +70,8 @@ class KnowledgeSettings:
 
     `embedder` is not closed with the generation: others may have the same one. `read_own` reads files that come from no
     source. What is read of sources is pushed to `snapshot_remote`. `videos` says how channels of YouTube are read; None
-    without a key. Repositories may be read from `private_hosts`, whatever their addresses are. `webhooks` has, by
-    source, the secret of those who may have it read.
+    without a key. Repositories may be read from `private_hosts`, whatever their addresses are. `guild_sources`
+    bounds what communities add for themselves. `webhooks` has, by source, the secret of those who may have it read.
     """
 
     embedder: Embedder | None = None
@@ -80,6 +81,7 @@ class KnowledgeSettings:
     snapshot_remote: RemoteRepository = NOWHERE
     videos: VideoAccess | None = None
     private_hosts: tuple[str, ...] = ()
+    guild_sources: GuildSourceLimits = field(default_factory=GuildSourceLimits)
     webhooks: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 

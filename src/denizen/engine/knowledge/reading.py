@@ -15,11 +15,11 @@ from typing import TypeAlias, TypeVar
 import anyio
 
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, LimitExceeded, NotFound, Unavailable
 from denizen.domain.record import record
-from denizen.domain.source import Source, SourceKind, SourceState, describe_left_out
+from denizen.domain.source import GuildSourceLimits, Source, SourceKind, SourceReading, SourceState, describe_left_out
 from denizen.engine.archive.channel_source import CHANGED
-from denizen.ports.source import WAITING, Library, ReadingProgress, ReportProgress, SourceReader
+from denizen.ports.source import NO_MORE, WAITING, Library, ReadingLimits, ReadingProgress, ReportProgress, SourceReader
 from denizen.ports.store import Store, UnitOfWork
 
 RETRIES = 5
@@ -68,7 +68,7 @@ async def retry_unavailable(
 
 
 class SourceReadings:
-    """One source at a time is read once."""
+    """One source at a time is read once. `guild_limits` is asked each time."""
 
     def __init__(
         self,
@@ -77,9 +77,11 @@ class SourceReadings:
         library: Library,
         readers: Mapping[SourceKind, SourceReader],
         *,
+        guild_limits: Callable[[], GuildSourceLimits] = GuildSourceLimits,
         sleep: Sleep = anyio.sleep,
     ) -> None:
         self._store = store
+        self._guild_limits = guild_limits
         self._clock = clock
         self._library = library
         self._readers = readers
@@ -146,7 +148,9 @@ class SourceReadings:
                 return ReadingOutcome(source.id, left_out=describe_left_out(state.taken) if state.taken else "")
         async with reader.open(source, report) as tree:
             taken = await self._library.take(
-                tree.files, lambda told: report(ReadingProgress(told.stage, told.done, tree.count))
+                tree.files,
+                lambda told: report(ReadingProgress(told.stage, told.done, tree.count)),
+                self._find_limits(source),
             )
         if not taken.files:
             raise NotFound(
@@ -182,11 +186,31 @@ class SourceReadings:
                     now = await work.sources.find(source.id)
                     if now is not None and (now.guild, now.created_at) != (source.guild, source.created_at):
                         raise Unavailable("The source was replaced while it was read.", code="source_replaced")
+                    if source.is_made_by_guild and new.taken is not None:
+                        await self._check_guild(work, source, new.taken)
                     is_talk = source.kind is SourceKind.ARCHIVE
                     if is_talk and now is not None and await _find_state(work, source.id) != old:
                         raise Unavailable("The channel changed while it was read.", code=CHANGED)
                     await work.sources.put_state(new)
         return is_whole
+
+    def _find_limits(self, source: Source) -> ReadingLimits:
+        limits = self._guild_limits()
+        return ReadingLimits(files=limits.files, size_bytes=limits.size_bytes) if source.is_made_by_guild else NO_MORE
+
+    async def _check_guild(self, work: UnitOfWork, source: Source, taken: SourceReading) -> None:
+        """Raises LimitExceeded when the sources that the community has made keep too much together."""
+        sources = [each for each in await work.sources.list_sources() if each.guild == source.guild]
+        own = {each.id for each in sources if each.is_made_by_guild and each.id != source.id}
+        states = [each for each in await work.sources.list_states() if each.source_id in own]
+        most = self._guild_limits().size_bytes
+        if taken.size_bytes + sum(each.taken.size_bytes for each in states if each.taken) > most:
+            raise LimitExceeded(
+                "The sources of the server are too large.",
+                code="guild_sources_large",
+                why=f"Together they may keep {most // 1024**2} MB of documents.",
+                fix="Remove one, or read less of this one by a path.",
+            )
 
 
 def _is_known(source: Source, state: SourceState, revision: str) -> bool:

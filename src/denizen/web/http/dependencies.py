@@ -33,6 +33,7 @@ from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.coverage import GapReport, ProposalReviews
+from denizen.engine.knowledge.guild_sources import GuildSources
 from denizen.engine.knowledge.index import DocumentSearch
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.source_import import SourceImporter
@@ -137,13 +138,14 @@ class KnowledgeServices:
 @record(kw_only=True)
 class CommunityServices:
     """Everything that is stored of people and communities, for those who look after it: memories, the archive, whose
-    `policy` tells how long posts are kept, and the guilds that people manage.
+    `policy` tells how long posts are kept, and the guilds that people manage, with the sources that they add there.
     """
 
     memories: MemoryBrowser
     archive: ArchiveBrowser
     policy: Callable[[], ArchivePolicy]
     guilds: ManagedGuilds
+    guild_sources: GuildSources | None = None
 
 
 @record(kw_only=True)

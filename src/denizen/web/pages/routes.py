@@ -65,7 +65,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(GapPages(deps, deps.gaps).routes if deps.gaps is not None else ()),
         *(ProjectPages(deps, deps.projects).routes if deps.projects is not None else ()),
         *(MemoryPages(deps, deps.community.memories).routes if deps.community is not None else ()),
-        *(GuildPages(deps, deps.community.guilds).routes if deps.community is not None else ()),
+        *(GuildPages(deps, deps.community).routes if deps.community is not None else ()),
         *(ArchivePages(deps, deps.community).routes if deps.community is not None else ()),
         *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
         *AgentPages(deps, deps.configuration).routes,
