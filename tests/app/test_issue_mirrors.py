@@ -146,7 +146,7 @@ async def test_what_happens_to_an_issue_happens_to_its_task(sim: MirrorFixture) 
     await sim.mirror()
     issue = sim.open()
     await sim.look()
-    for fields, expected in (
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"title": "It sinks"}, {"title": "It sinks"}),
         ({"body": "Fast."}, {"description": "Fast."}),
         ({"labels": ("bug",)}, {"tags": ("bug",)}),
@@ -154,7 +154,8 @@ async def test_what_happens_to_an_issue_happens_to_its_task(sim: MirrorFixture) 
         ({"closed": "completed"}, {"status": TaskStatus.DONE}),
         ({"closed": ""}, {"status": TaskStatus.BACKLOG}),
         ({"closed": "not_planned"}, {"status": TaskStatus.ARCHIVED}),
-    ):
+    ]
+    for fields, expected in cases:
         sim.change(issue, **fields)
         await sim.look()
         task = await sim.task()

@@ -162,6 +162,7 @@ async def test_a_long_answer_is_cut_and_says_so(tmp_path: Path) -> None:
 def test_calls_that_may_change_something_ask_a_human_and_answers_are_foreign() -> None:
     tools = {tool.name: tool for tool in skill.tools}
     assert tools["call_api"].tier is Tier.LIMITED
-    assert tools["send_to_api"].tier is tools["register_api"].tier is Tier.SENSITIVE
+    assert tools["register_api"].tier is Tier.SENSITIVE
+    assert (tools["send_to_api"].tier, tools["send_to_api"].destructive) == (Tier.DANGEROUS, True)
     assert tools["send_to_api"].flow.effects == {Effect.SEND}
     assert tools["call_api"].flow.reads == tools["send_to_api"].flow.reads == {Taint.WEB}

@@ -34,7 +34,8 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "apis": {
         Tier.HARMLESS: "list_apis",
         Tier.LIMITED: "call_api",
-        Tier.SENSITIVE: "register_api delete_api send_to_api",
+        Tier.SENSITIVE: "register_api delete_api",
+        Tier.DANGEROUS: "send_to_api",
     },
     "feeds": {Tier.HARMLESS: "list_feeds", Tier.SENSITIVE: "subscribe_feed unsubscribe_feed"},
     "schedules": {
@@ -47,7 +48,11 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.SENSITIVE: "replay_event",
         Tier.DANGEROUS: "set_listener set_websocket set_poll set_webhook switch_event_entry remove_event_entry",
     },
-    "github": {Tier.LIMITED: "search_github read_github", Tier.SENSITIVE: "create_issue comment_on_github close_issue"},
+    "github": {
+        Tier.LIMITED: "search_github read_github",
+        Tier.SENSITIVE: "close_issue",
+        Tier.DANGEROUS: "create_issue comment_on_github",
+    },
     "workflows": {
         Tier.LIMITED: "list_workflows read_workflow list_workflow_runs show_workflow_run",
         Tier.SENSITIVE: "run_workflow",
@@ -127,6 +132,9 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
 
 NEVER_WITHOUT_PEOPLE = frozenset(
     [
+        "send_to_api",
+        "create_issue",
+        "comment_on_github",
         "send_mail",
         "send_gmail",
         "upload_drive_file",

@@ -62,7 +62,7 @@ async def test_a_webhook_is_answered_by_an_agent_in_the_session_of_its_route(dep
         send = partial(hook, denizen.server, "deploys", PUSH)
         first = await to_thread.run_sync(send)
         assert (first.status, first.body["status"]) == (202, "taken")
-        again = await to_thread.run_sync(send)
+        again = await to_thread.run_sync(partial(send, delivery="replayed"))
         assert (again.status, again.body) == (200, {"status": "known", "event": first.body["event"]})
         await deployment.until(lambda: deployment.rows("SELECT 1 FROM turns WHERE status = 'done'"))
     assert len(deployment.requests) == 1

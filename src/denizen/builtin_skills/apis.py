@@ -129,7 +129,13 @@ async def call_api(
     return await _call(context, name, _Call(method, path, query))
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S + 10, reads={Taint.WEB}, effects={Effect.SEND})
+@skill.tool(
+    tier=Tier.DANGEROUS,
+    timeout_s=TIMEOUT_S + 10,
+    reads={Taint.WEB},
+    effects={Effect.SEND},
+    destructive=True,  # nobody knows what it changes there, or whether it can be taken back
+)
 async def send_to_api(
     context: ToolContext,
     name: str,

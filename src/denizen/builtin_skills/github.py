@@ -100,7 +100,13 @@ async def read_github(
             return _quote([_line(each) for each in rows], f"{repository} {what}")
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S + 10, effects={Effect.SEND}, destinations=("repository",))
+@skill.tool(
+    tier=Tier.DANGEROUS,
+    timeout_s=TIMEOUT_S + 10,
+    effects={Effect.SEND},
+    destinations=("repository",),
+    destructive=True,  # GitHub mails it to people at once
+)
 async def create_issue(
     context: ToolContext,
     repository: Repository,
@@ -112,7 +118,13 @@ async def create_issue(
     return await _write(context, repository, "issues", {"title": title, "body": body})
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S + 10, effects={Effect.SEND}, destinations=("repository",))
+@skill.tool(
+    tier=Tier.DANGEROUS,
+    timeout_s=TIMEOUT_S + 10,
+    effects={Effect.SEND},
+    destinations=("repository",),
+    destructive=True,  # GitHub mails it to people at once
+)
 async def comment_on_github(
     context: ToolContext, repository: Repository, number: Number, text: Annotated[str, Param(max_length=20_000)]
 ) -> str:
