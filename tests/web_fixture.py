@@ -36,6 +36,7 @@ from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.accounts.members import MemberDirectory
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
 from denizen.engine.archive.mirror import ArchiveMirror
@@ -321,7 +322,7 @@ async def open_web(
         engine=EngineEntryPoints(
             turns=turns,
             chats=chats,
-            commands=ChatCommands(runtime, services, turns, chats),
+            commands=ChatCommands(runtime, services, turns, chats, AgentCatalog(runtime, configuration)),
             queries=Queries(runtime, services, channels),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,

@@ -30,6 +30,7 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.chats.chats import Chats
@@ -144,7 +145,7 @@ def _open_dependencies() -> WebDependencies:
         engine=EngineEntryPoints(
             turns=turns,
             chats=chats,
-            commands=ChatCommands(runtime, services, turns, chats),
+            commands=ChatCommands(runtime, services, turns, chats, AgentCatalog(runtime)),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,

@@ -15,8 +15,9 @@ from denizen.app.reload import Reloader
 from denizen.domain.approval import ApprovalChoice, AskerReach
 from denizen.domain.errors import NotAllowed
 from denizen.domain.events import ApprovalRequested, TurnFinished
-from denizen.domain.principal import RoleName
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.turn import TurnRequest
+from denizen.engine.commands.chat_commands import ChatCommand, ChatCommands, CommandDone
 from denizen.testing.model_server import model_server
 from denizen.testing.model_wire import ModelAnswer, ModelCall
 from tests.app.home_folder import Home, make_request
@@ -134,3 +135,45 @@ async def test_what_would_be_refused_is_not_asked_about(home: Home) -> None:
         assert "owners and admins only" in told
         assert "owners and admins only" in await server.use("delete_agent", role=RoleName.MEMBER, name="ada")
         assert (server.previews, set(server.denizen.runtime.current.agents)) == ([], {"ada"})
+
+
+async def give(server: ServerFixture, text: str, role: RoleName = RoleName.OWNER) -> str:
+    """Gives a command, and returns its reply."""
+    denizen = server.denizen
+    commands = ChatCommands(denizen.runtime, denizen.services, denizen.turns, denizen.chats, denizen.agents)
+    caller = Principal(PrincipalKind.WEB_USER, f"user_{role}", "Ann", frozenset({role, RoleName.MEMBER}))
+    server.count += 1
+    events = [
+        each async for each in commands.run(ChatCommand(text=text, caller=caller, session="s", key=f"k{server.count}"))
+    ]
+    [done] = [each for each in events if isinstance(each, CommandDone)]
+    return done.reply.text
+
+
+async def test_an_owner_makes_an_agent_by_a_command_that_asks_step_by_step_and_shows_what_it_writes(home: Home) -> None:
+    async with open_server(home) as server:
+        assert "/agents is for owners only" in await give(server, "/agents create name:bea", RoleName.ADMIN)
+        asked = await give(server, "/agents create")
+        assert "`/agents create name: ...`" in asked and "What is it for, in one sentence?" in asked
+        wrong = await give(server, "/agents create name:Bea! description:Answers about boats. tools:nonsense")
+        assert "`name`: This cannot be an agent's name." in wrong and "`tools`: There is no tool nonsense." in wrong
+        assert wrong.endswith("Kept: description.")
+        shown = await give(server, "/agents create name:bea tools:calculator identity:You are an old sailor.")
+        assert "+  bea:\n" in shown and "+    description: Answers about boats." in shown
+        assert "+You are an old sailor." in shown and "The first" not in shown
+        assert "`instructions`: What does it do" in shown
+        changed = await give(server, "/agents create write:yes identity:-")
+        assert "old sailor" not in changed, "what was not shown is not written"
+        assert "bea" not in server.denizen.runtime.current.agents
+        assert await give(server, "/agents create write:yes") == "bea is there now."
+        assert server.denizen.runtime.current.agent("bea").tool_access.tools == ("calculator",)
+        assert await give(server, "/agents discard") == "There were no answers."
+
+
+async def test_what_another_made_meanwhile_is_shown_again_before_it_is_written(home: Home) -> None:
+    async with open_server(home) as server:
+        await give(server, "/agents create name:bea description:Answers about boats.")
+        await server.use("create_agent", **BEA)
+        assert "There is an agent 'bea' already." in await give(server, "/agents create write:yes")
+        assert "+  cleo:" in await give(server, "/agents create name:cleo")
+        assert await give(server, "/agents create write:yes") == "cleo is there now."

@@ -50,13 +50,20 @@ class EventToolsFixture:
         return self.home.config.read_text(encoding="utf-8")
 
     async def call(self, tool: str, args: JsonObject, by: Principal = OWNER) -> ToolResult:
+        toolset, scope = self._open(by)
+        return await toolset.call(ToolCall(CallId("c"), tool, args), scope)
+
+    def _open(self, by: Principal) -> tuple[SkillToolset, CallScope]:
         services = ServicesFixture(self.home.path).services()
         opened = ScopedServices(open_events=self.denizen.generation_deps.skills.events.open)
         scope = CallScope(
             agent=AgentName("denizen"), principal=by, place=PLACE, session_id=SessionId("s"), turn_id=TurnId("t")
         )
-        toolset = SkillToolset(skill, replace(services, scoped=opened), {})
-        return await toolset.call(ToolCall(CallId("c"), tool, args), scope)
+        return SkillToolset(skill, replace(services, scoped=opened), {}), scope
+
+    async def preview(self, tool: str, args: JsonObject) -> str:
+        toolset, scope = self._open(OWNER)
+        return await toolset.preview(ToolCall(CallId("c"), tool, args), scope)
 
     async def do(self, tool: str, **args: Json) -> str:
         result = await self.call(tool, args)
@@ -199,3 +206,16 @@ events:
         assert home.load().secrets.variables["WEBHOOK_SHOP_SECRET"] == "the-secret-of-the-store"
         assert "the-token" not in await kit.do("list_event_setup")
         assert "key=${MARKET_TOKEN}" in kit.text and kit.text.count("MARKET_TOKEN") == text.count("MARKET_TOKEN")
+
+
+async def test_those_who_approve_a_listener_are_shown_what_would_be_written_and_no_secret(home: Home) -> None:
+    async with open_tools(home) as tools:
+        before = tools.text
+        listener: JsonObject = {"name": "new", "on": ["poll.news.*"], "action": "log"}
+        shown = await tools.preview("set_listener", listener)
+        assert "+  new:" in shown and "poll.news.*" in shown and "Keep these" not in shown
+        webhook = await tools.preview("set_webhook", {"name": "ci", "action": "log"})
+        assert "${WEBHOOK_CI_SECRET}" in webhook and "secrets.env" not in webhook
+        assert "-  kept:" in await tools.preview("remove_event_entry", {"kind": "listener", "name": "kept"})
+        assert tools.text == before
+        assert "WEBHOOK_CI" not in (home.path / "secrets.env").read_text()

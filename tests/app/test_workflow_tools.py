@@ -14,10 +14,10 @@ from denizen.app.reload import Reloader
 from denizen.app.toolsets import build_skill_services
 from denizen.app.workflow_configuration import HomeWorkflows
 from denizen.builtin_skills import load_builtin
-from denizen.domain.ids import TurnId
+from denizen.domain.ids import CallId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.tool import ToolResult
+from denizen.domain.tool import ToolCall, ToolResult
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset
 from tests.app.home_folder import LAB, Home
@@ -82,6 +82,29 @@ async def test_an_owner_makes_lists_reads_changes_switches_runs_reviews_and_dele
         await tools.tell("delete_workflow", name="greet")
         assert not file.exists() and await tools.tell("list_workflows") == "There are none."
         assert key in await tools.tell("list_workflow_runs")
+
+
+async def test_those_who_approve_a_change_are_shown_the_difference_and_nothing_is_written_before(home: Home) -> None:
+    async with open_tools(home) as tools:
+        toolset, file = tools.toolset, home.path / "workflows/greet.yaml"
+
+        def plan(tool: str, **args: Json) -> ToolCall:
+            return ToolCall(CallId("c"), tool, {"name": "greet", **args})
+
+        created = await toolset.preview(plan("create_workflow", text=GREETING), OWNER)
+        assert "+++ workflows/greet.yaml" in created and not file.exists()
+        assert all(f"+{line}" in created.splitlines() for line in GREETING.splitlines())
+        await tools.tell("create_workflow", name="greet", text=GREETING)
+        change = plan("change_workflow", old="Hello,", new="Good day,")
+        shown = (await toolset.preview(change, OWNER)).splitlines()
+        assert not any(line.startswith(" ") for line in shown) and len(shown) == 5
+        assert "Hello," in shown[-2] and "Good day," in shown[-1]
+        assert "-description: Greets" in await toolset.preview(plan("delete_workflow"), OWNER)
+        assert "+enabled: false" in await toolset.preview(plan("switch_workflow", enabled=False), OWNER)
+        assert file.read_text() == GREETING
+        for call in (plan("change_workflow", old="nothing like it", new="x"), plan("create_workflow", text=GREETING)):
+            assert await toolset.find_refusal(call, OWNER), "nobody is asked about what would be refused"
+        assert await toolset.find_refusal(change, OWNER) == ""
 
 
 async def test_what_is_wrong_with_a_workflow_is_told_by_line_and_not_written(home: Home) -> None:

@@ -25,6 +25,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.domain.workflow import Workflow
 from denizen.domain.workflow_triggers import list_listeners
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
@@ -251,6 +252,7 @@ async def open_platform(
         mirror=mirror,
         backfiller=Backfiller(world.store, mirror, clock),
         user_data=StoredUserData(world.store, mirror, privacy),
+        agents=AgentCatalog(runtime),
         proposals=ProposalReactions(mirror, on_withdrawn=withdraw),
     )
     bot_replies = BotReplyCounter(world.store)

@@ -431,7 +431,9 @@ def _build_denizen(
             sandbox=adapters.sandbox,
         )
     )
-    platforms = build_platform_services(runtime, services, channels, mirror, knowledge, build_feed_fetcher(settings))
+    agents = AgentCatalog(runtime)
+    fetcher = build_feed_fetcher(settings)
+    platforms = build_platform_services(runtime, services, channels, mirror, knowledge, fetcher, agents)
     restart = RestartSignal()
     adapters.durable.on_moved = restart.follow_store
     statistics = UsageStatistics(store, clock, runtime)
@@ -489,7 +491,7 @@ def _build_denizen(
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
         telemetry=adapters.telemetry,
-        agents=AgentCatalog(runtime),
+        agents=agents,
     )
     return Denizen(
         home=home,

@@ -48,6 +48,7 @@ from denizen.domain.proposal import diff_lines
 from denizen.domain.record import record
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.configuration import (
+    ChangePlanned,
     ConfigurationChange,
     ConfigurationEdit,
     ConfigurationFault,
@@ -58,6 +59,7 @@ from denizen.ports.configuration import (
     NewAgent,
     PersonaText,
     PlannedChange,
+    is_planning_changes,
 )
 
 HISTORY_FOLDER = "config-history"
@@ -331,8 +333,22 @@ class HomeConfiguration:
                 written.insert(0, await to_thread.run_sync(_add_secrets, self._home / SECRETS_FILE, secrets))
             return await self._write_and_load(by, written)
 
+    def _compare(self, files: Sequence[_FileText]) -> PlannedChange:
+        """Returns what writing the files would change in those without secrets."""
+        mask = self._denizen.mask
+        diffs = [
+            diff_lines(mask(each.read_old() or ""), mask(each.text or ""), each.file.relative_to(self._home).as_posix())
+            for each in files
+            if not each.is_secret
+        ]
+        return PlannedChange(digest="", diff="\n".join(filter(None, diffs)))
+
     async def _write_and_load(self, by: Principal, files: Sequence[_FileText]) -> ConfigurationChange:
-        """Writes the files and loads the configuration. Puts the old files back where that fails, or is cancelled."""
+        """Writes the files and loads the configuration. Puts the old files back where that fails, or is cancelled.
+        Raises ChangePlanned instead in a block that only plans.
+        """
+        if is_planning_changes():
+            raise ChangePlanned(await to_thread.run_sync(self._compare, files))
         old = await to_thread.run_sync(_swap, self._home, files)
         try:
             done = await self._reloader.reload()

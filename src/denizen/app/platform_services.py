@@ -11,6 +11,7 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
@@ -58,6 +59,7 @@ def build_platform_services(
     mirror: ArchiveMirror,
     knowledge: KnowledgeSystem,
     fetcher: VersionFetcher,
+    agents: AgentCatalog,
 ) -> PlatformServices:
     """Builds the services of a process. What people delete leaves `knowledge` as well; `fetcher` is for feeds."""
     store, clock = services.store, services.clock
@@ -95,6 +97,7 @@ def build_platform_services(
             mirror=mirror,
             backfiller=backfiller,
             user_data=StoredUserData(store, mirror, privacy),
+            agents=agents,
             proposals=ProposalReactions(mirror, on_withdrawn=knowledge.withdraw_learned),
         ),
         reminders=ReminderService(runtime, store, clock, channels, services.outbox),

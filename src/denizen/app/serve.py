@@ -416,7 +416,7 @@ def _server(
             engine=EngineEntryPoints(
                 turns=denizen.turns,
                 chats=denizen.chats,
-                commands=ChatCommands(denizen.runtime, denizen.services, denizen.turns, denizen.chats),
+                commands=ChatCommands(denizen.runtime, denizen.services, denizen.turns, denizen.chats, denizen.agents),
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,

@@ -301,7 +301,7 @@ async def admin(
     return await access.read_configuration("agents" if action == "list_agents" else section)
 
 
-@skill.tool(tier=Tier.DANGEROUS, administration=True, listed_only=True, destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, administration=True, listed_only=True, destructive=True, changes_configuration=True)
 async def admin_change(
     context: ToolContext,
     path: Annotated[str, Param("such as agents.ada.style.language", min_length=1, max_length=200)],
@@ -312,7 +312,7 @@ async def admin_change(
     return f"{path} is {json.dumps(value, ensure_ascii=False)} now."
 
 
-@skill.tool(tier=Tier.DANGEROUS, administration=True, listed_only=True, destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, administration=True, listed_only=True, destructive=True, changes_configuration=True)
 async def admin_create_agent(
     context: ToolContext,
     name: Annotated[str, Param("small letters, digits, - or _", min_length=1, max_length=32)],

@@ -84,7 +84,9 @@ async def list_event_setup(context: ToolContext) -> str:
     return quote_untrusted(json.dumps(found, ensure_ascii=False, indent=1), source="configuration")
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("channel",), destructive=True)
+@skill.tool(
+    tier=Tier.DANGEROUS, effects=STANDING, destinations=("channel",), destructive=True, changes_configuration=True
+)
 async def set_listener(  # noqa: PLR0913 - what a listener is made of
     context: ToolContext,
     name: Name,
@@ -108,7 +110,7 @@ async def set_listener(  # noqa: PLR0913 - what a listener is made of
     return await _put(context, "listener", name, values)
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("url",), destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("url",), destructive=True, changes_configuration=True)
 async def set_websocket(
     context: ToolContext,
     name: Name,
@@ -121,7 +123,7 @@ async def set_websocket(
     return await _put(context, "websocket", name, {"url": url, "messages": messages, "id": id, "type": type})
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("url",), destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("url",), destructive=True, changes_configuration=True)
 async def set_poll(
     context: ToolContext,
     name: Name,
@@ -136,7 +138,9 @@ async def set_poll(
     return await _put(context, "poll", name, {"url": url, "every": every, "items": items, "id": id, "type": type})
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destinations=("channel",), destructive=True)
+@skill.tool(
+    tier=Tier.DANGEROUS, effects=STANDING, destinations=("channel",), destructive=True, changes_configuration=True
+)
 async def set_webhook(
     context: ToolContext,
     name: Name,
@@ -149,7 +153,7 @@ async def set_webhook(
     return f"{said}\nThe owner finds the secret of a new route in secrets.env."
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, effects=STANDING, destructive=True, changes_configuration=True)
 async def switch_event_entry(
     context: ToolContext,
     kind: Literal["listener", "websocket", "poll"],
@@ -160,7 +164,7 @@ async def switch_event_entry(
     return _show_change(await _events(context).switch(kind, name, is_on=enabled))
 
 
-@skill.tool(tier=Tier.DANGEROUS, destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, destructive=True, changes_configuration=True)
 async def remove_event_entry(context: ToolContext, kind: Kind, name: Name) -> str:
     """Removes a listener, source or webhook route."""
     return _show_change(await _events(context).remove(kind, name))

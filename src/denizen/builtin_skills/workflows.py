@@ -34,7 +34,7 @@ skill = Skill("workflows", description="Makes, runs and reviews workflows, for o
 Name = Annotated[str, Param("a-z, 0-9, - and _", max_length=64)]
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects={Effect.SCHEDULE}, destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, effects={Effect.SCHEDULE}, destructive=True, changes_configuration=True)
 async def create_workflow(
     context: ToolContext, name: Name, text: Annotated[str, Param("YAML with description and nodes", max_length=50_000)]
 ) -> str:
@@ -56,7 +56,7 @@ async def read_workflow(context: ToolContext, name: Name) -> str:
     return await _workflows(context).read(name)
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects={Effect.SCHEDULE}, destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, effects={Effect.SCHEDULE}, destructive=True, changes_configuration=True)
 async def change_workflow(
     context: ToolContext,
     name: Name,
@@ -68,14 +68,14 @@ async def change_workflow(
     return f"The workflow {name} is changed."
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects={Effect.SCHEDULE}, destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, effects={Effect.SCHEDULE}, destructive=True, changes_configuration=True)
 async def delete_workflow(context: ToolContext, name: Name) -> str:
     """Deletes a workflow. The history of its runs stays."""
     await _workflows(context).delete(name)
     return f"The workflow {name} is deleted."
 
 
-@skill.tool(tier=Tier.DANGEROUS, effects={Effect.SCHEDULE}, destructive=True)
+@skill.tool(tier=Tier.DANGEROUS, effects={Effect.SCHEDULE}, destructive=True, changes_configuration=True)
 async def switch_workflow(context: ToolContext, name: Name, enabled: bool) -> str:  # noqa: FBT001 - a model names it
     """Switches a workflow on or off."""
     await _workflows(context).switch(name, is_on=enabled)

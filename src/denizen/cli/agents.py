@@ -75,10 +75,10 @@ def create(  # noqa: PLR0913 - each is an option
         raise InvalidInput("There is no terminal to ask in.", fix="Give NAME, --description and --yes.")
 
     async def act(denizen: Denizen) -> None:
-        from denizen.cli.agent_interview import AgentChoices, ask_draft
+        from denizen.cli.agent_interview import ask_draft
 
         catalog, wanted = _open_catalog(denizen), draft
-        choices = AgentChoices(denizen.runtime.current.agents.keys(), await catalog.list_tools(), catalog.list_models())
+        choices = await catalog.load_choices()
         while True:
             wanted = wanted if yes else ask_draft(wanted, choices)
             planned = await catalog.plan(wanted)

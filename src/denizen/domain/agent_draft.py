@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 from denizen.domain.errors import Conflict, InvalidInput
 from denizen.domain.json import Json, JsonObject
@@ -19,6 +20,19 @@ IDENTITY_FILE, RULES_FILE = "IDENTITY.md", "RULES.md"
 MAX_DESCRIPTION_CHARS = 300
 MAX_TEXT_CHARS = 8000
 MAX_TOOLS = 60
+
+QUESTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "name": "Name",
+        "description": "What is it for, in one sentence?",
+        "identity": "Who is it? (You are ...; empty for the usual character)",
+        "instructions": "What does it do, and what does it leave? (may be empty)",
+        "tools": "Tools, none by default; * is all that do no great harm",
+        "model": "Model (empty for the usual one)",
+    }
+)
+"""The steps of an interview, in their order."""
+REQUIRED = ("name", "description")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _SIGNS = re.compile(r"[*?\[]")
@@ -49,6 +63,36 @@ class AgentDraft:
         """The Markdown files of its folder, by name."""
         texts = {IDENTITY_FILE: self.identity, RULES_FILE: self.instructions}
         return {name: f"{text}\n" for name, text in texts.items() if text}
+
+
+@record
+class AgentChoices:
+    """The agents, tools and models that there are."""
+
+    agents: Collection[str]
+    tools: Collection[str]
+    models: Sequence[str]
+
+
+def check_answer(step: str, text: str, choices: AgentChoices) -> str:
+    """Returns the answer to one of the `QUESTIONS`. Raises InvalidInput and Conflict for one that does not do."""
+    match step:
+        case "name":
+            return check_name(text, choices.agents)
+        case "description":
+            return check_description(text)
+        case "tools":
+            return " ".join(check_tools(split_words(text), choices.tools))
+        case "model":
+            return check_model(text, choices.models)
+        case _:
+            return check_text(text)
+
+
+def to_draft(answers: Mapping[str, str]) -> AgentDraft:
+    """Returns the draft that the answers to `QUESTIONS` make."""
+    texts = {step: answers.get(step, "") for step in QUESTIONS if step != "tools"}
+    return AgentDraft(**texts, tools=split_words(answers.get("tools", "")))
 
 
 def check_name(text: str, taken: Collection[str]) -> str:

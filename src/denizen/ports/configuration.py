@@ -5,7 +5,9 @@ What is written holds when the call returns, or nothing was written: a text that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field
 from datetime import datetime
 from typing import Protocol
@@ -66,6 +68,39 @@ class PlannedChange:
     digest: str
     diff: str
     faults: Sequence[ConfigurationFault] = ()
+
+    @property
+    def changed_lines(self) -> str:
+        """The difference without the lines around it, which are none of the business of those who are asked about the
+        change.
+        """
+        return "\n".join(line for line in self.diff.splitlines() if line and not line.startswith(" "))
+
+
+class ChangePlanned(Exception):  # noqa: N818 - it reports no error
+    """Raised in place of a change of the configuration, in a block that only plans."""
+
+    def __init__(self, planned: PlannedChange) -> None:
+        super().__init__(planned.digest)
+        self.planned = planned
+
+
+_IS_PLANNING: ContextVar[bool] = ContextVar("_IS_PLANNING", default=False)
+
+
+@contextmanager
+def planning_changes() -> Generator[None]:
+    """In the block no change of the configuration is written: whatever would write one raises `ChangePlanned`."""
+    before = _IS_PLANNING.set(True)
+    try:
+        yield
+    finally:
+        _IS_PLANNING.reset(before)
+
+
+def is_planning_changes() -> bool:
+    """Whether this runs in such a block."""
+    return _IS_PLANNING.get()
 
 
 @record(kw_only=True)

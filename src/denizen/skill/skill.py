@@ -40,6 +40,7 @@ class Tool:
     flow: DataFlow = field(default_factory=DataFlow)
     listed_only: bool = False
     administration: bool = False
+    changes_configuration: bool = False
 
     @cached_property
     def signature(self) -> ToolSignature:
@@ -93,6 +94,7 @@ class Skill:
         statement: str = "",
         listed_only: bool = False,
         administration: bool = False,
+        changes_configuration: bool = False,
     ) -> Callable[[F], F]:
         """Makes the decorated function a tool; the function itself stays as it is.
 
@@ -105,7 +107,8 @@ class Skill:
         the parameters that say where the tool sends to, `statement` the one that a call without any other writes down
         about the user, for the user alone: what the user has just said need not be approved. A `listed_only` tool is
         for agents whose `tools` name it in full. One of the `administration` is there only in chats about that, for
-        owners and admins.
+        owners and admins. One that `changes_configuration` does nothing before that: those who approve a call are shown
+        the difference that it would make.
         """
 
         def declare(function: F) -> F:
@@ -121,6 +124,7 @@ class Skill:
                 flow=DataFlow(frozenset(reads), frozenset(effects), tuple(destinations), statement=statement),
                 listed_only=listed_only,
                 administration=administration,
+                changes_configuration=changes_configuration,
             )
             _check(_NAME.fullmatch(tool.name) is not None, f"`{tool.name}` cannot be a tool's name", "use a-z, 0-9, _")
             _check(tool.name not in self._tools, f"the skill {self.name} has two tools `{tool.name}`", "rename one")

@@ -12,11 +12,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from denizen.domain.errors import DenizenError, InvalidInput, NeedsApproval, NeedsAttention, NotAllowed, NotFound
+from denizen.domain.errors import (
+    Conflict,
+    DenizenError,
+    InvalidInput,
+    NeedsApproval,
+    NeedsAttention,
+    NotAllowed,
+    NotFound,
+)
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.ports.configuration import ChangePlanned, planning_changes
 from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill.context import OpenPlatform, ScopedServices, SkillServices, ToolContext, run_in_thread
 from denizen.skill.services import PlatformActions
@@ -78,11 +87,32 @@ class SkillToolset:
         # What the owner's manifest says of all its tools holds for each of their results.
         return replace(result, is_own=result.is_own and not self._reads)
 
+    async def preview(self, call: ToolCall, scope: CallScope) -> str:
+        """Runs a tool that changes the configuration up to the change, which is planned and not made."""
+        tool = self._skill.find_tool(call.tool)
+        if tool is None or not tool.changes_configuration:
+            return ""
+        context = ToolContext(
+            self._services, replace(scope, options=CallOptions()), skill=self.name, options=self._options
+        )
+        try:
+            with planning_changes():
+                await _run(tool, context, tool.signature.bind(call.args))
+        except ChangePlanned as change:
+            return change.planned.changed_lines
+        return ""
+
     async def find_refusal(self, call: ToolCall, scope: CallScope) -> str:
         """Runs the tool up to its first action on the platform, which is checked and not done, or up to the first use
-        of another service: nobody has approved that yet.
+        of another service: nobody has approved that yet. One that changes the configuration runs up to the change.
         """
         tool = self._skill.find_tool(call.tool)
+        if tool is not None and tool.changes_configuration:
+            try:
+                await self.preview(call, scope)
+            except (NotAllowed, NotFound, InvalidInput, Conflict) as error:
+                return error.explain()
+            return ""
         if tool is None or not self._skill.acts_on_platform:
             return ""
         # Without a key no tool takes this for its first attempt.

@@ -20,6 +20,7 @@ from denizen.domain.routing import Route
 from denizen.domain.turn import Turn, TurnResult, TurnStatus
 from denizen.domain.workflow import Workflow
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher
@@ -280,6 +281,7 @@ async def open_commands(
             open_turn=open_turn,
             lock_session=lambda agent, conversation_id: queues.turn(f"{agent}-{conversation_id}"),
             user_data=user_data,
+            agents=AgentCatalog(runtime),
         )
     )
     account_policy = account_policy or AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})))

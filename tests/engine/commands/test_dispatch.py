@@ -32,6 +32,7 @@ async def test_the_built_in_commands_are_offered_and_each_says_who_may_give_it()
         "reset",
         "agent",
         "handover",
+        "agents",
         "model",
         "mode",
         "context",

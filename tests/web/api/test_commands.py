@@ -72,7 +72,7 @@ async def test_each_caller_is_offered_the_commands_that_the_caller_may_give() ->
         )
     ]
     assert set(for_ada) - set(for_ann) == {"deploy"}
-    assert set(for_owen) - set(for_ada) == {"migrate", "observer"}
+    assert set(for_owen) - set(for_ada) == {"agents", "migrate", "observer"}
     deploy, model = for_ada["deploy"], for_ann["model"]
     assert (deploy["usage"], deploy["allowed"], deploy["is_configured"]) == ("/deploy <input>", "admins", True)
     assert [(each["name"], each["required"]) for each in deploy["options"]] == [("input", True)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from denizen.domain.agent import Agent
-from denizen.domain.agent_draft import AgentDraft, check_draft, check_model, check_name, check_tools
+from denizen.domain.agent_draft import AgentChoices, AgentDraft, check_draft
 from denizen.domain.errors import Conflict, InvalidInput, NotAllowed
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.routing import AUTO
@@ -51,16 +51,9 @@ class AgentCatalog:
         tools = await list_all(self._runtime.current.toolsets, of=lambda spec: not spec.administration)
         return sorted(tools)
 
-    # --- the answers of an interview, each at its own step -----------------------------------------------------------
-
-    def check_name(self, text: str) -> str:
-        return check_name(text, self._runtime.current.agents)
-
-    async def check_tools(self, tools: Sequence[str]) -> tuple[str, ...]:
-        return check_tools(tools, await self.list_tools())
-
-    def check_model(self, text: str) -> str:
-        return check_model(text, self.list_models())
+    async def load_choices(self) -> AgentChoices:
+        """Returns what an interview about a new agent chooses among."""
+        return AgentChoices(self._runtime.current.agents.keys(), await self.list_tools(), self.list_models())
 
     async def check_draft(self, draft: AgentDraft) -> AgentDraft:
         """Raises what is wrong with it."""
@@ -76,6 +69,10 @@ class AgentCatalog:
         for fault in planned.faults:
             raise InvalidInput(fault.message, code="config_invalid", fix=fault.fix)
         return planned
+
+    async def describe_plan(self, draft: AgentDraft) -> str:
+        """Returns the lines that making the agent would write. Raises as `plan` does."""
+        return (await self.plan(draft)).changed_lines
 
     async def create(self, by: Principal, draft: AgentDraft, *, expected: str = "") -> ConfigurationChange:
         """Makes the agent, in one change. `expected` is the digest of the text that was planned on."""

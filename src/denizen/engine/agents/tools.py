@@ -103,9 +103,7 @@ class AgentTools:
             return ""
         check_may_manage(scope.principal)
         if call.tool == CREATE_AGENT:
-            planned = await self._catalog.plan(_read_draft(call.args))
-            # A whole room may read the request: what stands around the change is none of its business.
-            return "\n".join(line for line in planned.diff.splitlines() if line and not line.startswith(" "))
+            return await self._catalog.describe_plan(_read_draft(call.args))
         if call.tool == DELETE_AGENT or call.args["enabled"] is False:
             self._catalog.check_not_default(str(call.args["name"]))
         return ""

@@ -29,6 +29,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.live_chats import TitleChanged
 from denizen.engine.chats.reading import WEB
@@ -88,6 +89,7 @@ class ChatCommands:
     services: EngineServices
     turns: TurnRunner
     chats: Chats
+    agents: AgentCatalog
 
     async def list_offered(
         self, caller: Principal, session: str, agent: str
@@ -152,6 +154,7 @@ class _RunningCommand:
                 open_turn=self._ask,
                 lock_session=engine.turns.hold,
                 user_data=ChatUserData(engine.services.store, engine.chats, typed.caller),
+                agents=engine.agents,
                 choose_agent=self._choose_agent,
             ),
             LEFT_OUT,

@@ -20,6 +20,7 @@ from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.record import record
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.configuration.choices import put_agent
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.loop.services import EngineServices
@@ -128,6 +129,7 @@ class CommandDeps:
     open_turn: TurnOpener
     lock_session: SessionLock
     user_data: UserDataAccess
+    agents: AgentCatalog
     choose_agent: AgentChooser = keep_agent_choice
 
 

@@ -18,6 +18,7 @@ from denizen.domain.ids import AgentName, fresh
 from denizen.domain.record import record
 from denizen.domain.words import truncate
 from denizen.engine.commands.admin import ALLOW, OBSERVER
+from denizen.engine.commands.agents import AGENTS
 from denizen.engine.commands.command import CallerContext, CommandContext, CommandDefinition, CommandDeps
 from denizen.engine.commands.custom import build_custom
 from denizen.engine.commands.insight import USAGE, WHY
@@ -67,6 +68,7 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
         "reset": PermissionLevel.TALKER,
         "agent": PermissionLevel.TALKER,  # `models.py` says to which agents
         "handover": PermissionLevel.TALKER,  # the same
+        "agents": PermissionLevel.OWNER,
         "model": PermissionLevel.TALKER,
         "model:user": PermissionLevel.ADMIN,
         "mode": PermissionLevel.TALKER,
@@ -214,6 +216,7 @@ _IN_ORDER = (
     RESET,
     AGENT,
     HANDOVER,
+    AGENTS,
     MODEL_COMMAND,
     MODE_COMMAND,
     CONTEXT,

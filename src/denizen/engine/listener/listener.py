@@ -18,6 +18,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.record import record
 from denizen.domain.room import Room
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.commands.command import UserDataAccess
@@ -56,6 +57,7 @@ class SharedServices:
     mirror: ArchiveMirror
     backfiller: Backfiller
     user_data: UserDataAccess
+    agents: AgentCatalog
     proposals: ProposalReactions
     arbiter: SpeakerArbiter = field(default_factory=SpeakerArbiter)
 
@@ -75,7 +77,13 @@ class AccountListener:
         starter = TurnStarter(context, self._reader, blocked)
         display = TurnDisplay(context, self._background)
         self._interactions = InteractionHandler(
-            context, self._reader, starter, display, services=shared.services, user_data=shared.user_data
+            context,
+            self._reader,
+            starter,
+            display,
+            services=shared.services,
+            user_data=shared.user_data,
+            agents=shared.agents,
         )
         typed = TypedCommands(context, starter, self._cursors, self._interactions, self._background)
         self._messages = MessageHandler(
