@@ -51,6 +51,7 @@ class TerminalServer(uvicorn.Server):
     def __init__(self, service: TerminalService) -> None:
         options = uvicorn.Config(
             create_terminal_app(service),
+            http="h11",  # which answers the HTTP 1.0 of `cli/terminal_client.py` as that says: without chunks
             log_config=None,
             access_log=False,
             lifespan="off",

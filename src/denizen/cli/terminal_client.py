@@ -10,9 +10,8 @@ import socket
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
-from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from denizen import __version__
 from denizen.app.terminal_messages import CLOSED, TerminalMessage, list_sockets
@@ -57,11 +56,11 @@ class TerminalClient:
 
     def request(self, name: str, /, **values: object) -> Any:  # noqa: ANN401 - any JSON value
         """Returns what the service's method returned."""
-        with closing(_UnixConnection(self._path)) as connection:
+        with closing(_Connection(self._path)) as connection:
             connection.connect()
             try:
-                return json.loads(_send(connection, f"/calls/{name}", values).read())
-            except (OSError, HTTPException, ValueError) as error:
+                return json.loads(connection.send(f"/calls/{name}", values)[1].read())
+            except (OSError, ValueError) as error:
                 raise Unavailable(
                     "Denizen runs on this home folder, but does not answer.",
                     code="server_silent",
@@ -71,7 +70,7 @@ class TerminalClient:
 
     def stream(self, message: TerminalMessage) -> TurnStream:
         """Sends a message and returns what happens in its turn."""
-        return TurnStream(_UnixConnection(self._path), message)
+        return TurnStream(_Connection(self._path), message)
 
     def cancel(self, message: TerminalMessage) -> None:
         """Stops the turn of a message."""
@@ -81,7 +80,7 @@ class TerminalClient:
 class TurnStream:
     """The events of a turn that runs in the server, up to its end."""
 
-    def __init__(self, connection: _UnixConnection, message: TerminalMessage) -> None:
+    def __init__(self, connection: _Connection, message: TerminalMessage) -> None:
         self._connection = connection
         self._events = self._read(message)
 
@@ -97,9 +96,9 @@ class TurnStream:
         with closing(self._connection) as connection:
             connection.connect()
             try:
-                response = _send(connection, "/chat", asdict(message))
-                turn = response.headers.get(TURN_HEADER, "")
-                for line in response:
+                headers, lines = connection.send("/chat", asdict(message))
+                turn = headers.get(TURN_HEADER.lower(), "")
+                for line in lines:
                     if not line.startswith(b"data: "):
                         continue
                     event = decode_event(json.loads(line.removeprefix(b"data: ")))
@@ -110,25 +109,26 @@ class TurnStream:
                     yield event
                     if isinstance(event, TurnFinishedEvent | TurnFailedEvent):
                         return
-            except (OSError, HTTPException, ValueError):
+            except (OSError, ValueError):
                 pass
         raise _lost(turn)
 
 
-class _UnixConnection(HTTPConnection):
-    """HTTP over a unix socket."""
+class _Connection:
+    """A connection for one request, with HTTP 1.0: the answer ends where the connection does. Python's own client would
+    take as long to import as everything else that a question needs.
+    """
 
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=SILENCE_S)
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(SILENCE_S)
+        self._answer = self._socket.makefile("rb")
 
     def connect(self) -> None:
         """Raises Unavailable."""
-        self.sock = self._socket
-        self.sock.settimeout(SILENCE_S)
         try:
-            self.sock.connect(str(self._path))
+            self._socket.connect(str(self._path))
         except OSError as error:  # no socket, nobody behind it, or a path that is too long for one
             raise Unavailable(
                 "The server of this home folder has ended.",
@@ -137,19 +137,30 @@ class _UnixConnection(HTTPConnection):
                 "without a server.",
             ) from error
 
+    def send(self, path: str, body: Mapping[str, object]) -> tuple[Mapping[str, str], BinaryIO]:
+        """Returns the headers of the answer, with small letters, and its body. Raises the error that the answer tells,
+        OSError, and ValueError for what is no answer.
+        """
+        sent = json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {len(sent)}\r\n\r\n"
+        self._socket.sendall(head.encode() + sent)
+        _, status, *_ = self._answer.readline().split()
+        headers: dict[str, str] = {}
+        while line := self._answer.readline().strip():
+            name, _, value = line.decode("latin-1").partition(":")
+            headers[name.lower()] = value.strip()
+        if status != b"200":
+            raise read_problem(from_json(ProblemDetails, json.loads(self._answer.read())["error"]))
+        return headers, self._answer
+
     def abort(self) -> None:
         """Ends the connection for a thread that waits for it."""
         with suppress(OSError):  # it has ended
             self._socket.shutdown(socket.SHUT_RDWR)
 
-
-def _send(connection: HTTPConnection, path: str, body: Mapping[str, object]) -> HTTPResponse:
-    """Returns the answer. Raises the error that it tells, OSError and HTTPException."""
-    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-    response = connection.getresponse()
-    if response.status != 200:
-        raise read_problem(from_json(ProblemDetails, json.loads(response.read())["error"]))
-    return response
+    def close(self) -> None:
+        self._answer.close()
+        self._socket.close()
 
 
 def _lost(turn: str) -> Unavailable:

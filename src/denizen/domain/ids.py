@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+import os
 from typing import NewType
 
 ConversationId = NewType("ConversationId", str)
@@ -16,6 +15,8 @@ CallId = NewType("CallId", str)
 
 def derive(prefix: str, *parts: str) -> str:
     """The same id for the same parts, for ever. The parts are length-prefixed, so they cannot run into each other."""
+    import hashlib  # a terminal that asks a server makes random ids only, and is to be quick
+
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -31,7 +32,7 @@ def derive_call_key(turn_id: str, step: int, position: int) -> str:
 
 def fresh(prefix: str) -> str:
     """A new random id."""
-    return f"{prefix}_{secrets.token_hex(12)}"
+    return f"{prefix}_{os.urandom(12).hex()}"
 
 
 def conversation_id(platform: str, channel: str, thread: str = "") -> ConversationId:
