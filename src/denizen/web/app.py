@@ -50,7 +50,7 @@ from denizen.web.http.errors import ErrorBoundary, answer_http_exception
 from denizen.web.http.guard import AccessGuard, SecurityHeaders
 from denizen.web.http.rate_headers import LIMIT_HEADER, REMAINING_HEADER, RateHeaders
 from denizen.web.http.request import TURN_HEADER, BoundedJson
-from denizen.web.http.routing import Access, AccessRoute
+from denizen.web.http.routing import Access, AccessRoute, IndexedRouter
 from denizen.web.pages.page import render_problem
 from denizen.web.pages.routes import list_pages
 
@@ -131,4 +131,6 @@ def create_app(deps: WebDependencies) -> Starlette:
     ]
     middleware.insert(0, Middleware(AccessLog, clock=clock, routes=routes))
     middleware.append(Middleware(AccessGuard, rules=deps.access, clock=clock, routes=routes))
-    return Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: answer_http_exception})
+    app = Starlette(middleware=middleware, exception_handlers={HTTPException: answer_http_exception})
+    app.router = IndexedRouter(routes)
+    return app
