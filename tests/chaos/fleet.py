@@ -252,14 +252,14 @@ class FleetChaos:
         self._hurt.discard(member.machine.name)
 
 
-async def hurt_fleet(count: int, seed: int, *, every_s: float = 1.0, logs: Path | None = None) -> FleetReport:
+async def hurt_fleet(count: int, seed: int, *, every_s: float = 1.5, logs: Path | None = None) -> FleetReport:
     """Runs a fleet under so many faults. Raises what keeps the network from being made."""
     with ExitStack() as stack:
         network = stack.enter_context(open_network(list(ROLES)))
         server = stack.enter_context(open_postgres_server(network.hosts[Link.DATABASE]))
         url = stack.enter_context(new_database(server))
         database = re.sub(r".*/(\w+)\?.*", r"\1", url)
-        model = ActingModel(random.Random(seed + 1))
+        model = ActingModel(random.Random(seed + 1), delay_s=0.5)
         async with open_busy_guild(seed, logs, model=model, host=network.hosts[Link.PLATFORMS]) as guild:
             store = f"postgresql://postgres@{network.hosts[Link.DATABASE]}:5432/{database}"
             guild.deployment.configure(rest=f"store: {{url: '{store}'}}\n{REST}")
