@@ -8,6 +8,7 @@ the same moments.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -32,6 +33,7 @@ from denizen.testing.model_wire import JsonBody
 from tests.chaos.busy_guild import AnsweringModel, BusyGuild, Ledger, open_busy_guild
 from tests.chaos.network import Link, Machine, Network, open_network
 from tests.e2e.deployment import Denizen
+from tests.e2e.fork_server import get_fork_server
 from tests.e2e.home import Home, Server
 from tests.e2e.process import start_soon
 from tests.postgres import new_database, open_postgres_server
@@ -52,6 +54,7 @@ AT_ONCE = 3
 EFFECT_EVERY = 5
 LOOK_EVERY_S = 0.2
 LIFE_S = 3600.0
+WARM_UP_S = 600.0
 REST = """\
 tools: {discord: {enabled: true}}
 gate:
@@ -252,14 +255,15 @@ class FleetChaos:
         self._hurt.discard(member.machine.name)
 
 
-async def hurt_fleet(count: int, seed: int, *, every_s: float = 1.0, logs: Path | None = None) -> FleetReport:
+async def hurt_fleet(count: int, seed: int, *, every_s: float = 1.5, logs: Path | None = None) -> FleetReport:
     """Runs a fleet under so many faults. Raises what keeps the network from being made."""
+    await to_thread.run_sync(_warm_up)
     with ExitStack() as stack:
         network = stack.enter_context(open_network(list(ROLES)))
         server = stack.enter_context(open_postgres_server(network.hosts[Link.DATABASE]))
         url = stack.enter_context(new_database(server))
         database = re.sub(r".*/(\w+)\?.*", r"\1", url)
-        model = ActingModel(random.Random(seed + 1))
+        model = ActingModel(random.Random(seed + 1), delay_s=0.5)
         async with open_busy_guild(seed, logs, model=model, host=network.hosts[Link.PLATFORMS]) as guild:
             store = f"postgresql://postgres@{network.hosts[Link.DATABASE]}:5432/{database}"
             guild.deployment.configure(rest=f"store: {{url: '{store}'}}\n{REST}")
@@ -285,6 +289,12 @@ async def hurt_fleet(count: int, seed: int, *, every_s: float = 1.0, logs: Path 
                 await guild.settle(240)
                 group.cancel_scope.cancel()
             return _report(guild, chaos, watch, effects, anyio.current_time() - began_s)
+
+
+def _warm_up() -> None:
+    """Has everything imported that the processes need, however busy the machine is."""
+    child = get_fork_server().start(["--version"], {"PATH": os.environ["PATH"]}, limit_s=WARM_UP_S)
+    child.wait(WARM_UP_S)
 
 
 def _report(guild: BusyGuild, chaos: FleetChaos, watch: LeaseWatch, effects: SimChannel, took_s: float) -> FleetReport:

@@ -110,7 +110,9 @@ class ForkServer:
         self._process.kill()
         self.close()
 
-    def start(self, args: Sequence[str], environment: Mapping[str, str], network: str = "") -> Child:
+    def start(
+        self, args: Sequence[str], environment: Mapping[str, str], network: str = "", *, limit_s: float = HANG_LIMIT_S
+    ) -> Child:
         """`denizen` with these arguments, in the folder of this process, and in the network namespace of that file.
         Raises ForkServerGoneError, OSError.
         """
@@ -129,9 +131,9 @@ class ForkServer:
             except OSError as error:
                 raise ForkServerGoneError("the fork server ended") from error
             theirs.close()
-            if not _is_ready(answers, HANG_LIMIT_S):
+            if not _is_ready(answers, limit_s):
                 self._process.kill()
-                raise ForkServerGoneError(f"the fork server said nothing for {HANG_LIMIT_S:.0f} s, and was killed")
+                raise ForkServerGoneError(f"the fork server said nothing for {limit_s:.0f} s, and was killed")
             pid = _receive(answers)
             if pid < 0:
                 raise OSError(-pid, f"the fork server could not fork: {os.strerror(-pid)}")

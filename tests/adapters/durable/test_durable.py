@@ -565,6 +565,62 @@ async def test_a_process_that_claims_leaves_its_own_run_to_the_one_that_has_the_
 
 
 @pytest.mark.xdist_group("postgres")
+async def test_a_run_that_was_taken_up_and_has_not_begun_is_not_taken_up_again(opened: Open, postgres_url: str) -> None:
+    begun: list[Json] = []
+
+    async def work(payload: JsonObject) -> Json:
+        begun.append(payload["n"])
+        await anyio.lowlevel.checkpoint()
+        return "done"
+
+    front = await opened(work, database=postgres_url, execute=False, rescue=False)
+    await front.submit("work", "run-0", {"n": 0})
+    await front.aclose()
+    worker = await opened(work, database=postgres_url, claims=True, max_claimed=0)
+    assert worker._open is not None
+    taken = worker._open.recovery
+    give_to(postgres_url, taken._context.executor, "run-0")
+    taken._note_taken("run-0")  # as if the event loop were too busy to begin it
+    for _ in range(2):
+        await run_recovery_round(worker)
+    with psycopg.connect(postgres_url) as other:
+        query = "SELECT recovery_attempts FROM denizen_durable.workflow_status"
+        assert other.execute(query).fetchall() == [(0,)]
+    taken.note_begun("run-0")
+    await run_recovery_round(worker)
+    assert await worker.wait("run-0") == "done"
+    assert begun == [0]
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_a_process_that_has_a_run_anew_ends_what_it_did_before(opened: Open, postgres_url: str) -> None:
+    ends: list[str] = []
+    begun = [anyio.Event(), anyio.Event()]
+
+    async def work(_payload: JsonObject) -> Json:
+        number = sum(each.is_set() for each in begun)
+        begun[number].set()
+        if number:
+            return "done"
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ends.append("first")
+            assert not begun[1].is_set()
+
+    worker = await opened(work, database=postgres_url, claims=True)
+    await worker.submit("work", "run-0", {}, lane=RunLane("a"))
+    await begun[0].wait()
+    assert worker._open is not None
+    await to_thread.run_sync(worker._open.log.hand_back, [worker._open.recovery._context.executor])
+    worker.look()
+    with anyio.fail_after(HANG_LIMIT_S):
+        await begun[1].wait()
+    assert await worker.wait("run-0") == "done"
+    assert ends == ["first"]
+
+
+@pytest.mark.xdist_group("postgres")
 async def test_a_process_that_may_be_taken_for_dead_begins_no_step_until_it_knows(
     opened: Open, postgres_url: str
 ) -> None:
@@ -590,7 +646,7 @@ async def test_a_process_that_may_be_taken_for_dead_begins_no_step_until_it_know
         if lost:
             give_to(postgres_url, "another", f"run-{number}")
             with psycopg.connect(postgres_url, autocommit=True) as other:
-                other.execute("DELETE FROM denizen_durable.workers")
+                other.execute("UPDATE denizen_durable.workers SET executor_id = 'another'")
         may_go_on.set()
         await anyio.wait_all_tasks_blocked()
         assert acts[-1] == f"{number}: first"

@@ -218,7 +218,7 @@ class DbosExecution:
         """Returns the function that DBOS runs: the workflow, in a scope that can stop it without ending it."""
 
         async def body(run_id: str, payload: JsonObject | RecordedValue) -> RecordedValue:
-            run, task = self._enter(run_id, name)
+            run, task = await self._enter(run_id, name)
             given = cast("JsonObject", decode(payload.text)) if isinstance(payload, RecordedValue) else payload
             result: RecordedValue | None = None
             try:
@@ -237,11 +237,17 @@ class DbosExecution:
 
         return body
 
-    def _enter(self, run_id: str, name: str) -> tuple[ActiveRun, asyncio.Task[object]]:
+    async def _enter(self, run_id: str, name: str) -> tuple[ActiveRun, asyncio.Task[object]]:
+        while (earlier := self._runs.get(run_id)) is not None and earlier.is_entered:
+            # This process was taken for dead and has the run anew. What goes on here since before can record nothing.
+            earlier.scope.cancel()
+            await earlier.settled.wait()
         run = self._runs.setdefault(run_id, ActiveRun(run_id))
+        run.is_entered = True
         task, opened = asyncio.current_task(), self._open
         assert task is not None
         assert opened is not None
+        opened.recovery.note_begun(run_id)
         # The task ends after the outcome is recorded.
         task.add_done_callback(lambda ended: self._settle(run, ended, opened.log))
         task.add_done_callback(lambda ended: self._tell(run, ended, self._on_fault.get(name)))

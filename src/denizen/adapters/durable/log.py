@@ -194,6 +194,8 @@ class DbosLog:
         self._workflows: dict[str, Any] = {}
         self._vendor: DBOS | None = None
         self._records: SystemDatabase | None = None
+        self.on_take: Callable[[str], None] = lambda _run_id: None
+        """Called before a run that was taken up begins on the event loop."""
 
     # --- opening and closing -----------------------------------------------------------------------------------------
 
@@ -433,6 +435,7 @@ class DbosLog:
         status = self._log.get_workflow_status(run_id)
         assert self._vendor is not None
         assert status is not None, "a run that was just claimed is there"
+        self.on_take(run_id)
         execute_dequeued_workflow(self._vendor, status, token)
 
     def cancel(self, run_id: str) -> None:

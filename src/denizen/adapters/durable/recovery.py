@@ -31,6 +31,8 @@ _logger = logging.getLogger("denizen.durable")
 # A run that cannot be recorded, for instance on a full disk, is retried ever more rarely: each try repeats its actions.
 _RETRY_FIRST_S = 10.0
 _RETRY_MOST_S = 600.0
+_BEGINS_WITHIN_S = 600.0
+"""A run that was taken up begins in this time, or is taken up again."""
 _FORGET_EVERY_S = 3600.0
 # Claims take little at a time, so that several processes share what waits; whoever hands a run in tells them to look.
 _CLAIM_AT_ONCE = 8
@@ -76,6 +78,9 @@ class RunRecovery:
         self._woken = threading.Event()
         self._claimed_s: dict[str, float] = {}
         """When a run of these lanes was claimed here last, as far as that is not long ago."""
+        self._taken_s: dict[str, float] = {}
+        """When these runs were taken up here whose workflows have not begun yet, since the event loop is busy."""
+        log.on_take = self._note_taken
         self._retries: dict[str, _Retry] = {}
         self._forgot_s = time.monotonic()
 
@@ -87,6 +92,13 @@ class RunRecovery:
         self._stop.set()
         self._woken.set()
         self._thread.join()
+
+    def note_begun(self, run_id: str) -> None:
+        """Notes that the workflow of a run that was taken up has begun. Called on the event loop."""
+        self._taken_s.pop(run_id, None)
+
+    def _note_taken(self, run_id: str) -> None:
+        self._taken_s[run_id] = time.monotonic()
 
     def holds_lease(self) -> bool:
         """Tells whether no other process can have taken this one for dead yet: it has renewed its lease in time."""
@@ -165,8 +177,13 @@ class RunRecovery:
                 continue
             if run.executor in dead:
                 self._take_over(run)
-            elif run.executor == self._context.executor and not self._context.is_running(run.id):
+            elif run.executor == self._context.executor and not self._is_here(run.id):
                 self._retry(run)
+
+    def _is_here(self, run_id: str) -> bool:
+        began_s = self._taken_s.get(run_id)
+        is_beginning = began_s is not None and time.monotonic() - began_s < _BEGINS_WITHIN_S
+        return is_beginning or self._context.is_running(run_id)
 
     def _retry(self, run: PendingRun) -> None:
         """Retries a run of this process that stopped because it could not be recorded. Each time it waits longer."""

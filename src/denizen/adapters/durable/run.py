@@ -134,6 +134,8 @@ class ActiveRun:
 
     def __init__(self, run_id: str) -> None:
         self.id = run_id
+        self.is_entered = False
+        """Whether its workflow has begun here."""
         self.scope = anyio.CancelScope()
         self.settled = anyio.Event()
         self.value: str | None = None

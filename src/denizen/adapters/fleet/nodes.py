@@ -124,7 +124,11 @@ class FleetTables:
                 return done.fetchall() if done.description else []
         except psycopg.OperationalError as error:
             raise Unavailable(
-                "The fleet's database does not answer.", code="fleet_unreachable", detail=str(error)
+                "The fleet's database does not answer.",
+                code="fleet_unreachable",
+                why="This process cannot reach the Postgres of store.url, by which a fleet talks.",
+                fix="Check that it runs and can be reached from this machine, then start the process again.",
+                detail=str(error),
             ) from error
         except psycopg.Error as error:
             raise NeedsAttention(

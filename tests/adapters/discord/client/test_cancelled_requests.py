@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
+import discord
 import pytest
+from discord.http import handle_message_parameters
 
 from denizen.domain.delivery import MessageContent
+from denizen.domain.errors import Unavailable
 from tests.adapters.discord.account_fixture import AccountFixture, running
 from tests.timing import HANG_LIMIT_S
 
@@ -46,6 +50,27 @@ async def test_a_request_that_is_cancelled_before_it_begins_is_never_sent(sim: A
             await account.post(sim.place(), MessageContent("never mind"), nonce="n1")
         await account.post(sim.place(), MessageContent("next"), nonce="n2")
     assert [each.content for each in sim.mine()] == ["next"]
+
+
+async def test_whoever_waits_for_a_request_hears_that_the_account_has_ended(sim: AccountFixture) -> None:
+    room_id = int(sim.place().channel)
+    async with anyio.create_task_group() as tasks, running(sim) as (account, _):
+        login = account._get_login()
+        held = sim.discord.faults.hold("POST", "/messages", times=1)
+        tasks.start_soon(_post_until_the_end, partial(_post, login.client, room_id))
+        await held.wait_reached()
+    with pytest.raises(Unavailable, match="has just ended"):
+        await _post(login.client, room_id)
+
+
+async def _post(client: discord.Client, room_id: int) -> object:
+    with handle_message_parameters(content="hello") as params:
+        return await client.http.send_message(room_id, params=params)
+
+
+async def _post_until_the_end(post: Callable[[], Awaitable[object]]) -> None:
+    with anyio.fail_after(HANG_LIMIT_S), pytest.raises(Unavailable, match="has just ended"):
+        await post()
 
 
 async def _cancel_when_refused(sim: AccountFixture, scope: anyio.CancelScope) -> None:

@@ -22,7 +22,7 @@ from discord.gateway import DiscordWebSocket
 from discord.http import HTTPClient, Route
 
 from denizen.adapters.discord.client.settings import DiscordEndpoints
-from denizen.domain.errors import InvalidInput
+from denizen.domain.errors import InvalidInput, Unavailable
 
 # discord.py's own addresses, restored when Discord itself is used again.
 _GATEWAY = DiscordWebSocket.DEFAULT_GATEWAY
@@ -97,7 +97,8 @@ def begin_change() -> None:
 class CancellableHTTPClient(HTTPClient):
     """discord.py's REST client, whose requests run in `tasks` so that a cancelled caller does not harm later requests.
 
-    The task group has to end after the client is closed.
+    The task group has to end after the client is closed. A request that it ends, and one that comes later, raises
+    Unavailable.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tasks: TaskGroup, *, longest_rate_limit_s: float) -> None:
@@ -114,7 +115,10 @@ class CancellableHTTPClient(HTTPClient):
         if _changes_nothing.get() and route.method != "GET":
             raise ChangeAttempted
         errand = _PendingRequest(lambda: super(CancellableHTTPClient, self).request(route, **given))
-        self._tasks.start_soon(errand.run)
+        try:
+            self._tasks.start_soon(errand.run)
+        except RuntimeError as error:  # what anyio says of a group that has ended
+            raise _ended() from error
         try:
             await errand.done.wait()
         except asyncio.CancelledError:
@@ -126,6 +130,15 @@ class CancellableHTTPClient(HTTPClient):
         if errand.error is not None:
             raise errand.error
         return errand.answer
+
+
+def _ended() -> Unavailable:
+    return Unavailable(
+        "The connection of the account to Discord has just ended.",
+        code="discord_closed",
+        why="The account is reconnected, or another process has it now. What was being asked for may have happened.",
+        fix="Try again in a moment.",
+    )
 
 
 class _PendingRequest:
@@ -146,7 +159,9 @@ class _PendingRequest:
         try:
             self.answer = await self._work()
         except asyncio.CancelledError:
-            if not self._is_off:
+            if not self._is_off:  # the account ends, and whoever waits here may not
+                self.error = _ended()
+                self.done.set()
                 raise
         except Exception as error:  # noqa: BLE001 - raised again in the task that waits for it
             self.error = error
