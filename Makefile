@@ -6,7 +6,7 @@ BIN := .venv/bin
 DENIZEN_HOME ?= $(HOME)/.denizen
 export DENIZEN_HOME
 
-.PHONY: run chat test check fix shape bench tables chaos docs docs-site release lock clean
+.PHONY: run chat test check fix shape bench tables chaos docs docs-site screenshots release lock clean
 
 run: .venv/.run  ## an agent on the built-in model, on the chat page and in a Discord server to try
 	$(BIN)/denizen models pull --if-needed --uv scripts/uv
@@ -48,6 +48,10 @@ chaos: .venv/.dev  ## faults of Discord, model, database and disk, and kills; ha
 
 docs-site: .venv/.dev  ## the documentation as a site with search, each version below dist/site; broken links fail
 	$(BIN)/python -m scripts.docs_site
+
+screenshots: .venv/.dev  ## the pictures of docs/images, from a running Denizen and Chromium
+	scripts/browser
+	$(BIN)/python -m scripts.screenshots
 
 release: .venv/.dev  ## wheel, sdist, list of parts and licences in dist/release, signed if SIGNING_KEY names a key
 	$(BIN)/python -m scripts.release

@@ -66,6 +66,12 @@ def _measure(root: Path, run: Run) -> str:
     return done.stdout
 
 
+def add_link(readme: str) -> str:
+    """Returns the README with the page in its table of pages. A link before there is a page would lead nowhere."""
+    row = f"| [What was measured]({PAGE}) | security, performance and quality, with the commands |\n"
+    return readme if f"({PAGE})" in readme else readme.replace("| [Glossary](", f"{row}| [Glossary](", 1)
+
+
 def main() -> int:
     try:
         text = build_page(ROOT)
@@ -73,6 +79,8 @@ def main() -> int:
         sys.stderr.write(f"error: {error}\nfix: See what it says, mend that, and run it again; nothing was written.\n")
         return 1
     (ROOT / PAGE).write_text(text, encoding="utf-8")
+    readme = ROOT / "README.md"
+    readme.write_text(add_link(readme.read_text(encoding="utf-8")), encoding="utf-8")
     sys.stdout.write(f"wrote {PAGE}\n")
     return 0
 

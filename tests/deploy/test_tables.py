@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.tables import RUNS, Run, RunError, build_page
+from scripts.tables import PAGE, RUNS, Run, RunError, add_link, build_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,3 +29,10 @@ def test_the_runs_of_a_release_are_known() -> None:
 
     named = {name for run in RUNS if run.arguments[0] == "benchmarks" for name in run.arguments[1:]}
     assert named <= {*PARTS, *WHOLE}
+
+
+def test_the_readme_leads_to_the_page_once() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = add_link(readme)
+    assert linked.count(f"]({PAGE})") == 1
+    assert add_link(linked) == linked
