@@ -34,6 +34,7 @@ DOCS = Source(
     output_path="manual",
     readme_only=True,
     sync_every_minutes=30,
+    guild="111122223333444455",
     created_at=at(0),
     updated_at=at(0),
 )

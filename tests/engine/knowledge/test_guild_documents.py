@@ -17,21 +17,29 @@ from denizen.builtin_skills import knowledge, shell
 from denizen.domain.agent import CitationFormat
 from denizen.domain.citation import DocumentRef
 from denizen.domain.cited_text import UNPROVED
-from denizen.domain.conversation import Place
+from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.evidence import describe_reading
 from denizen.domain.ids import AgentName, CallId
+from denizen.domain.json import Json
+from denizen.domain.message import Author, Role, TextPart
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SourceChange, is_open_to
 from denizen.domain.tool import CacheScope, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import Sender, TurnRequest
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.gate.executor import ResultCache
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.index import DocumentIndexer, DocumentSearch
 from denizen.engine.knowledge.proof import AnswerProver
+from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.skill import ScopedServices, SkillToolset
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, ThemeEmbedder, write
+from tests.engine.platform_fixture import ADA, open_platform
 from tests.repository import ENVIRONMENT
 from tests.sandbox import open_sandbox
 from tests.skill_fixture import ServicesFixture, run, scope
@@ -70,7 +78,7 @@ class Documents:
     def scope(self, platform: str, guild: str) -> CallScope:
         return replace(scope(agent=NAME), place=Place(platform, f"room of {guild or platform}"), guild=guild)
 
-    async def use(self, tool: str, where: CallScope, **args: str) -> str:
+    async def use(self, tool: str, where: CallScope, **args: Json) -> str:
         toolset = self.shell if tool == "bash" else self.toolset
         return (await run(toolset, tool, args, where)).text
 
@@ -182,6 +190,7 @@ LOOKS: list[Look] = [
 ]
 
 
+@pytest.mark.proves("P3")
 @pytest.mark.parametrize("look", LOOKS)
 async def test_documents_of_a_server_are_seen_there_and_nowhere_else(tmp_path: Path, look: Look) -> None:
     async with open_documents(tmp_path) as at:
@@ -196,6 +205,7 @@ async def test_documents_of_a_server_are_seen_there_and_nowhere_else(tmp_path: P
             assert OPEN in elsewhere or look is search_by_source, name
 
 
+@pytest.mark.proves("P3")
 async def test_the_shell_shows_them_there_alone_also_in_a_session_that_goes_on(tmp_path: Path) -> None:
     command = "ls; cat */*/*.md; cat guild-111/harbour/a.md; find . -name 'a.md' | xargs cat"
     async with open_sandbox() as sandbox, open_documents(tmp_path, sandbox) as at:
@@ -214,14 +224,46 @@ async def test_the_shell_shows_them_there_alone_also_in_a_session_that_goes_on(t
             assert SECRET not in await at.use("bash", other, command="cat */*/*.md")
 
 
+async def test_a_turn_is_in_the_server_of_its_conversation_and_in_none_when_it_is_direct_or_on_the_web() -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def look(_: ToolCall, where: CallScope) -> ToolResult:
+        seen.append((where.place.platform, where.guild))
+        return ToolResult("ok")
+
+    def answer(request: ModelRequest) -> ScriptedReply:
+        has_result = request.messages[-1].role is Role.TOOL
+        return ScriptedReply("Done.") if has_result else ScriptedReply(calls=[call("look", q="vault")])
+
+    tools, model = ToolsetFixture(run=look), ScriptedModel(otherwise=answer)
+    async with open_platform(tools=tools, model=model) as fixture:
+        world = fixture.world
+        world.platform.say(world.general, "ana", "@ada the vault, please")
+        await fixture.said()
+        world.platform.say(world.direct("ana"), "ana", "the vault, please")
+        await fixture.said()
+        web = Principal(PrincipalKind.WEB_USER, "7", "Ana")
+        request = TurnRequest(
+            agent=ADA,
+            place=own_place("web", web.key, "chat"),
+            sender=Sender(Author(web.id, web.name), web),
+            parts=(TextPart("the vault, please"),),
+            platform_id="req_1",
+        )
+        await fixture.turns.submit(request)
+        await fixture.until(lambda: len(seen) >= 3)
+    assert world.general.guild
+    assert seen == [("discord", world.general.guild), ("discord", ""), ("web", "")]
+
+
 async def test_a_result_that_was_kept_in_one_server_is_not_given_in_another(tmp_path: Path) -> None:
     async with open_documents(tmp_path) as at:
         cache = ResultCache(at.engine.clock)
         spec = ToolSpec("search_docs", "", {}, source="knowledge", cache=CacheScope.ASKER)
-        call, here = ToolCall(CallId("c"), "search_docs", {"query": "vault"}), at.scope("discord", HARBOUR)
-        cache.keep(spec, at.toolset, call, here, ToolResult(SECRET))
-        assert cache.find(spec, at.toolset, call, here, 60) is not None
-        assert cache.find(spec, at.toolset, call, replace(here, guild=ISLAND), 60) is None
+        asked, here = ToolCall(CallId("c"), "search_docs", {"query": "vault"}), at.scope("discord", HARBOUR)
+        cache.keep(spec, at.toolset, asked, here, ToolResult(SECRET))
+        assert cache.find(spec, at.toolset, asked, here, 60) is not None
+        assert cache.find(spec, at.toolset, asked, replace(here, guild=ISLAND), 60) is None
 
 
 async def test_nobody_else_gets_what_was_read_before_the_source_was_made_anew_for_others(tmp_path: Path) -> None:
