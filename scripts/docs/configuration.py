@@ -7,7 +7,8 @@ the headings are written here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -101,6 +102,28 @@ def build_configuration() -> str:
     for name, rows in tables.items():
         parts += [f"## {name}", SECTIONS[name], format_table(("key", "type", "default", "meaning"), rows)]
     return "\n\n".join(parts)
+
+
+def is_known_key(path: str) -> bool:
+    """Whether the configuration has this key, or keys below it. `agent_defaults` has those of an agent. Keys below
+    `tools`, which belong to the skills, and those of no section, such as names of events, are not looked at.
+    """
+    section, *_ = wanted = path.replace("agent_defaults.", "agents.NAME.").split(".")
+    sections = {known[0] for known in _list_key_paths()} - {"tools"}
+    return section not in sections or any(_leads_to(wanted, known) for known in _list_key_paths())
+
+
+@cache
+def _list_key_paths() -> Sequence[Sequence[str]]:
+    schema = Config.model_json_schema()
+    return [path.replace("[]", "").split(".") for path, _, _ in walk_keys(schema, schema["$defs"])]
+
+
+def _leads_to(wanted: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether the key `wanted` is `known` or above it; any name stands for NAME."""
+    return len(wanted) <= len(known) and all(
+        theirs in (ours, "NAME") for ours, theirs in zip(wanted, known, strict=False)
+    )
 
 
 def walk_keys(node: Schema, definitions: Schema, path: str = "") -> Iterator[tuple[str, Schema, bool]]:

@@ -6,6 +6,8 @@
                  imports from this repository are there
 ```json          parses
 
+A key of `denizen.yaml` in running text exists.
+
 `tests/e2e/test_docs.py` follows the tutorial, the how-to pages and the README in a fresh home:
 
 ```sh, yaml config       commands are run and configurations taken, in the order in which they stand
@@ -30,6 +32,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from scripts.docs.commands import find_wrong_commands
+from scripts.docs.configuration import is_known_key
 from scripts.docs.markdown import Block, Page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +40,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _RUN = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2], run_name='__main__')"
 _DEADLINE_S = 60
 _VARIABLE = re.compile(r"\$\{(\w+)")
+_KEY = re.compile(r"[a-z_]+(?:\.[A-Za-z_]+)+")
+_FILES = (".md", ".py", ".yaml", ".db", ".env", ".sock", ".zip")
 _COMMAND = re.compile(r"(?:denizen|make) [a-z-]")
 
 
@@ -46,6 +51,8 @@ def find_broken_snippets(page: Page) -> Iterator[str]:
         for problem in _check(block):
             yield f"{page.name}:{block.line}: {problem}"
     for span in page.spans:
+        if _KEY.fullmatch(span.text) and not span.text.endswith(_FILES) and not is_known_key(span.text):
+            yield f"{page.name}:{span.line}: the configuration has no key {span.text}"
         if _COMMAND.match(span.text):
             for problem in find_wrong_commands(span.text, complete=False):
                 yield f"{page.name}:{span.line}: {problem}"

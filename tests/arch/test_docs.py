@@ -202,6 +202,15 @@ def test_every_key_of_a_schema_is_walked_through_names_and_lists() -> None:
     assert keys == [("a", False), ("b.NAME.x", True), ("c[].x", True), ("d.x", True), ("e", False)]
 
 
+def test_a_key_in_running_text_that_the_configuration_does_not_have_is_found() -> None:
+    real = "`store.url`, `models.aliases.fast`, `agents.NAME.limits`, `agent_defaults.hooks`, `tools.web.key`"
+    assert list_problems(f"{real}, `discord.message`, `store.py`\n") == []
+    assert list_problems("`store.adress` and `gate.rules.acton`\n") == [
+        "page.md:1: the configuration has no key store.adress",
+        "page.md:1: the configuration has no key gate.rules.acton",
+    ]
+
+
 def test_tables_and_plain_text_survive_markdown() -> None:
     assert format_table(("a", "b"), [("1|2", "x")]) == "| a | b |\n| --- | --- |\n| 1\\|2 | x |"
     assert escape("2 ** 3 <b> [x](y) a_b") == "2 \\*\\* 3 \\<b> \\[x](y) a\\_b"
