@@ -36,6 +36,7 @@ from denizen.engine.events.signal import Signal
 from denizen.ports.embed import Embedder
 from denizen.ports.events import EventSettings
 from denizen.ports.model import Models
+from denizen.ports.schedules import RunSender
 from denizen.ports.telemetry import NO_TELEMETRY, Telemetry
 from denizen.ports.toolset import Toolset
 
@@ -90,7 +91,8 @@ class Generation:
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
     `schedules`, `workflows` and `broken_workflows` are by name, `events` the listeners and the routes of webhooks.
-    Without `task_watcher`, nobody looks at changed tasks.
+    Without `task_watcher`, nobody looks at changed tasks. `run_sender` sends the answers of schedules by webhook and
+    mail.
     """
 
     number: int
@@ -115,6 +117,7 @@ class Generation:
     events: EventSettings = field(default_factory=EventSettings)
     workflows: Mapping[str, Workflow] = field(default_factory=dict[str, Workflow])
     broken_workflows: Mapping[str, BrokenWorkflow] = field(default_factory=dict[str, BrokenWorkflow])
+    run_sender: RunSender | None = None
 
     def get_workflow(self, name: str) -> Workflow:
         """Raises NotFound, naming the nearest, and InvalidInput for a broken one."""
