@@ -8,7 +8,9 @@ from denizen_sdk.records import from_json, record
 
 @record
 class ScheduleDeliveryInfo:
-    """Where answers go: `to` is log, discord or discord-dm; `target` the id of the channel or the person."""
+    """Where answers go: `to` is log, discord, discord-dm, webhook or mail; `target` the id of the channel or the
+    person, an address, or recipients.
+    """
 
     to: str
     target: str = ""
@@ -16,8 +18,9 @@ class ScheduleDeliveryInfo:
 
 @record(kw_only=True)
 class ScheduleRunInfo:
-    """One time of a schedule. `outcome` is waiting, running, done, noted, skipped, missed, failed, cancelled or
-    refused, and `reason` says why. `asked_by` is empty for runs by the clock; `cost_usd` is None while it is unknown.
+    """One time of a schedule. `outcome` is waiting, running, done, silent (the agent had nothing to say), delivering,
+    undelivered, noted, skipped, missed, failed, cancelled or refused, and `reason` says why. `asked_by` is empty for
+    runs by the clock; `cost_usd` is None while it is unknown.
     """
 
     id: str

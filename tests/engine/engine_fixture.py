@@ -26,6 +26,7 @@ from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.services import EngineServices, build_services
+from denizen.engine.schedules.delivery import RunDeliveries
 from denizen.engine.turn import TurnRunner
 from denizen.ports.fleet import TurnRelay
 from denizen.ports.store import Store
@@ -94,6 +95,7 @@ class EngineFixture:
     durable: MemoryDurable
     model: ScriptedModel
     tools: ToolsetFixture
+    deliveries: RunDeliveries
 
     async def say(self, text: str, **more: object) -> TurnFinished:
         return await self.turns.ask(message(text, **more))
@@ -195,10 +197,11 @@ async def open_engine(
     services = build_services(runtime, store, durable, clock, observer=observer)
     services = replace(services, assistant=AgentSettingsOverlay(store, clock), relay=relay)
     turns = TurnRunner(runtime, services, queues)
+    deliveries = RunDeliveries(runtime, store, durable, pauses_s=(0, 0, 0))
     models = {"balanced": model, "watcher": watcher} if watcher else model
     await runtime.swap(generation(models, tools, agent=agent, policy=policy))
     await durable.start()
     try:
-        yield EngineFixture(turns, runtime, services, services.store, durable, model, tools)  # pyright: ignore[reportArgumentType]
+        yield EngineFixture(turns, runtime, services, services.store, durable, model, tools, deliveries)  # pyright: ignore[reportArgumentType]
     finally:
         await durable.aclose()

@@ -89,7 +89,9 @@ RUN = RunListing(
     )
 )
 FORM = ScheduleForm(
-    values=dict.fromkeys(("name", "when", "zone", "prompt", "agent", "to", "target", "catch_up", "session"), "x")
+    values=dict.fromkeys(
+        ("name", "when", "zone", "prompt", "agent", "to", "target", "catch_up", "session", "secret", "subject"), "x"
+    )
     | {"model": "x", "new_session": "yes", "wake_agent": "yes"},
     agents=[("ada", "ada")],
     routes=ROUTES,

@@ -79,6 +79,7 @@ from denizen.engine.outbox.answer_target import AnswerTargets
 from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.projects.reader import ReaderDirectory
 from denizen.engine.schedules.catalog import ScheduleCatalog
+from denizen.engine.schedules.delivery import RunDeliveries
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
 from denizen.engine.tools.toolbox import NestedCalls
@@ -503,7 +504,13 @@ def _build_denizen(
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
-        schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
+        schedules=ScheduleRunner(
+            resources,
+            turns,
+            channels,
+            RunDeliveries(runtime, store, services.durable),
+            partial(read_next_task, home / AGENTS_FOLDER),
+        ),
         events=events,
         process=ProcessControl(restart, store_move, adapters.durable.count_working, adapters.fleet, adapters.presence),
     )

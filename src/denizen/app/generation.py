@@ -19,6 +19,7 @@ from denizen.app.home.environment import read_environment
 from denizen.app.knowledge import OwnFiles, read_video_access, read_webhooks
 from denizen.app.model_choice import ModelChoice
 from denizen.app.models import EmbeddedRuntimePool, apply_choice, build_catalog, resolve_choice
+from denizen.app.schedule_delivery import HomeRunSender
 from denizen.app.settings import Settings
 from denizen.app.settings.problem import config_error
 from denizen.app.skill_loading.registry import SkillRegistry
@@ -143,6 +144,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         events=_read_events(settings),
         workflows=settings.workflows,
         broken_workflows=_read_broken_workflows(settings),
+        run_sender=HomeRunSender(settings, deps.skills.mailbox, deps.clock),
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.
     return replace(generation, toolsets=(*toolsets, *deps.mcp.open(servers)))

@@ -50,6 +50,9 @@ class HomeSchedules:
         written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
         if values.get("enabled"):
             values = {**values, "paused": None}  # it is on then, whoever had switched it off
+        delivery, old = values.get("delivery"), written.get("delivery")
+        if isinstance(delivery, Mapping) and isinstance(old, Mapping) and delivery.get("to") == old.get("to"):
+            values = {**values, "delivery": {**old, **delivery}}
         wanted = {key: value for key, value in values.items() if value is not None or key in written}
         changed: dict[KeyPath, Json] = {
             (*SCHEDULES, name, key): value for key, value in wanted.items() if written.get(key) != value

@@ -105,6 +105,11 @@ def disable(home: Path, name: str) -> None:
 @click.option("--no-wake", is_flag=True, help="Leave the prompt in the session; the agent does not answer.")
 @click.option("--discord", metavar="CHANNEL", help="Deliver into this channel, by its id.")
 @click.option("--discord-dm", metavar="USER", help="Deliver to this person, by their id; `owner` for an owner.")
+@click.option("--webhook", metavar="URL", help="Deliver to this address, as JSON signed with --secret.")
+@click.option("--secret", metavar="NAME", help="The variable in secrets.env whose value signs webhooks.")
+@click.option("--mail", metavar="ADDRESS", help="Deliver by mail, from the account of tools.mail.")
+@click.option("--subject", help="Subject of the mail.  [default: the name of the schedule]")
+@click.option("--jitter", metavar="SPAN", help="Let each time come later by up to so much, such as 5m.")
 @click.option("--catch-up", type=click.Choice(["skip", "once"]), help="For times without a server.  [default: skip]")
 @click.pass_obj
 def add(  # noqa: PLR0913 - each is an option
@@ -122,13 +127,20 @@ def add(  # noqa: PLR0913 - each is an option
     no_wake: bool,
     discord: str | None,
     discord_dm: str | None,
+    webhook: str | None,
+    secret: str | None,
+    mail: str | None,
+    subject: str | None,
+    jitter: str | None,
     catch_up: str | None,
 ) -> None:
-    """Add a schedule to the configuration, whose comments stay. The answers stay in the session unless a place on
-    Discord is given.
+    """Add a schedule to the configuration, whose comments stay. The answers stay in the session unless a place for
+    them is given.
     """
-    if discord and discord_dm:
-        raise click.UsageError("Give one of --discord and --discord-dm.")
+    if sum(map(bool, (discord, discord_dm, webhook, mail))) > 1:
+        raise click.UsageError("Give one of --discord, --discord-dm, --webhook and --mail.")
+    if bool(webhook) != bool(secret) or (subject and not mail):
+        raise click.UsageError("--webhook needs --secret, and --subject needs --mail.")
     if bool(when) == bool(cron):
         raise click.UsageError("Give one of --when and --cron.")
     from denizen.app.schedule_configuration import schedule_exists
@@ -147,7 +159,8 @@ def add(  # noqa: PLR0913 - each is an option
         "new_session": new_session or None,
         "model": model,
         "wake_agent": False if no_wake else None,
-        "delivery": _read_delivery(discord, discord_dm),
+        "delivery": _read_delivery(discord, discord_dm) or _read_sending(webhook, secret, mail, subject),
+        "jitter": jitter,
         "catch_up": catch_up,
     }
     _write(home, (name,), {key: value for key, value in given.items() if value is not None})
@@ -214,6 +227,14 @@ def _read_delivery(channel: str | None, person: str | None) -> Json:
         return {"to": "discord", "target": channel}
     if person:
         return {"to": "discord-dm"} | ({} if person == "owner" else {"target": person})
+    return None
+
+
+def _read_sending(webhook: str | None, secret: str | None, mail: str | None, subject: str | None) -> Json:
+    if webhook:
+        return {"to": "webhook", "target": webhook, "secret": f"${{{secret}}}"}
+    if mail:
+        return {"to": "mail", "target": mail} | ({"subject": subject} if subject else {})
     return None
 
 

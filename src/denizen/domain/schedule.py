@@ -33,11 +33,20 @@ SCHEDULE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class DeliveryRoute(StrEnum):
-    """The way of an answer: into the log alone, to a channel of a platform, or to a person there."""
+    """The way of an answer: into the log alone, to a channel of a platform, to a person there, to a webhook, or by
+    mail.
+    """
 
     LOG = "log"
     CHANNEL = "channel"
     DIRECT = "direct"
+    WEBHOOK = "webhook"
+    MAIL = "mail"
+
+    @property
+    def is_sent_after(self) -> bool:
+        """Whether the answer is sent when its turn has ended, and not posted by the account of its agent."""
+        return self in (DeliveryRoute.WEBHOOK, DeliveryRoute.MAIL)
 
 
 class CatchUp(StrEnum):
@@ -49,17 +58,22 @@ class CatchUp(StrEnum):
 
 @record
 class ScheduleDelivery:
-    """`target` is the id of a channel, or of a person; without a person it is an owner of the account."""
+    """`target` is the id of a channel, or of a person; without a person it is an owner of the account. For webhooks it
+    is an address, whose bodies `secret` signs, and which may be on one of the `private_hosts`; for mail the recipients.
+    """
 
     to: DeliveryRoute = DeliveryRoute.LOG
     platform: str = ""
     target: str = ""
+    subject: str = ""
+    secret: str = field(default="", repr=False)
+    private_hosts: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The name of the way in the configuration, such as `log`, `discord` or `discord-dm`."""
         match self.to:
-            case DeliveryRoute.LOG:
+            case DeliveryRoute.LOG | DeliveryRoute.WEBHOOK | DeliveryRoute.MAIL:
                 return self.to.value
             case DeliveryRoute.CHANNEL:
                 return self.platform
@@ -215,7 +229,9 @@ class DueTimes:
 
 class RunStatus(StrEnum):
     """How a run went. WAITING: its turn is to begin; STARTED: its turn tells the rest; NOTED: the prompt was left in
-    the session; SKIPPED: the run before had not ended; MISSED: the server was not there; FAILED: no turn could begin.
+    the session; SKIPPED: the run before had not ended, or its budget is used up; MISSED: the server was not there;
+    FAILED: no turn could begin. OWED: its answer is to be sent by webhook or mail when its turn has ended; DELIVERED
+    and UNDELIVERED tell how that went.
     """
 
     WAITING = "waiting"
@@ -224,6 +240,13 @@ class RunStatus(StrEnum):
     SKIPPED = "skipped"
     MISSED = "missed"
     FAILED = "failed"
+    OWED = "owed"
+    DELIVERED = "delivered"
+    UNDELIVERED = "undelivered"
+
+
+WITH_TURN = (RunStatus.STARTED, RunStatus.OWED, RunStatus.DELIVERED, RunStatus.UNDELIVERED)
+"""The states of runs whose turn began."""
 
 
 @record(kw_only=True)

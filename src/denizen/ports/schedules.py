@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from denizen.domain.ids import TurnId
-from denizen.domain.schedule import PlannedTimes, RunStatus, ScheduleRun, ScheduleState
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.record import record
+from denizen.domain.schedule import PlannedTimes, RunStatus, ScheduleDelivery, ScheduleRun, ScheduleState
 
 
 class CronTimes(Protocol):
@@ -26,6 +27,28 @@ class CronTimes(Protocol):
     def read(self, text: str, zone: str, now: datetime) -> PlannedTimes:
         """Returns what these words, or this expression, mean. Raises InvalidInput for what is neither, for a moment
         that is over, for one that the clocks show twice or never, and for a zone that does not exist.
+        """
+        ...
+
+
+@record(kw_only=True)
+class RunReport:
+    """The answer of a run, to be sent. `run` is its id, by which receivers know it when it comes twice."""
+
+    run: str
+    schedule: str
+    agent: AgentName
+    planned_at: datetime
+    turn_id: TurnId
+    text: str
+
+
+class RunSender(Protocol):
+    """Sends the answers of runs by webhook and mail."""
+
+    async def send(self, delivery: ScheduleDelivery, report: RunReport) -> str:
+        """Sends it once, and returns what the receiver said, for people. Raises Unavailable for what may go well
+        later, and other errors for what will not.
         """
         ...
 
@@ -71,6 +94,10 @@ class ScheduleRepository(Protocol):
 
     async def list_newest(self) -> Sequence[ScheduleRun]:
         """Returns the newest run of each schedule."""
+        ...
+
+    async def list_owed(self) -> Sequence[ScheduleRun]:
+        """Returns the runs whose answers are to be sent, the oldest first."""
         ...
 
     async def list_waiting(self) -> Sequence[ScheduleRun]:

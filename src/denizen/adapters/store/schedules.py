@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import EnumValue, UtcTime, id_columns, metadata, texts, times
 from denizen.adapters.store.repository import SqlRepository, read_record, upsert, write_record
 from denizen.domain.ids import TurnId
-from denizen.domain.schedule import RunStatus, ScheduleRun, ScheduleState
+from denizen.domain.schedule import WITH_TURN, RunStatus, ScheduleRun, ScheduleState
 
 MAX_RUNS = 500
 """So many runs of a schedule are kept."""
@@ -49,12 +49,14 @@ _RAN = sa.update(schedules).where(_STATE).values(last_run_at=sa.bindparam("ran_a
 _RUN = sa.update(schedule_runs).where(schedule_runs.c.id == sa.bindparam("of_run"))
 _NEWEST = sa.select(schedule_runs).order_by(schedule_runs.c.position.desc()).limit(sa.bindparam("most"))
 _NEWEST_OF = _NEWEST.where(schedule_runs.c.schedule == sa.bindparam("of_name"))
-_BEGUN = _NEWEST_OF.where(schedule_runs.c.status.in_([RunStatus.WAITING, RunStatus.STARTED]))
+_BEGUN = _NEWEST_OF.where(schedule_runs.c.status.in_([RunStatus.WAITING, *WITH_TURN]))
 _NEWEST_OF_EACH = sa.select(schedule_runs).where(
     schedule_runs.c.position.in_(sa.select(sa.func.max(schedule_runs.c.position)).group_by(schedule_runs.c.schedule))
 )
-_WAITING = (
-    sa.select(schedule_runs).where(schedule_runs.c.status == RunStatus.WAITING).order_by(schedule_runs.c.position)
+_IN_STATE = (
+    sa.select(schedule_runs)
+    .where(schedule_runs.c.status == sa.bindparam("state", type_=EnumValue(RunStatus)))
+    .order_by(schedule_runs.c.position)
 )
 
 _TRIM = sa.delete(schedule_runs).where(
@@ -115,4 +117,7 @@ class SqlSchedules(SqlRepository):
         return await self._list(_read_run, _NEWEST_OF_EACH)
 
     async def list_waiting(self) -> Sequence[ScheduleRun]:
-        return await self._list(_read_run, _WAITING)
+        return await self._list(_read_run, _IN_STATE, {"state": RunStatus.WAITING})
+
+    async def list_owed(self) -> Sequence[ScheduleRun]:
+        return await self._list(_read_run, _IN_STATE, {"state": RunStatus.OWED})

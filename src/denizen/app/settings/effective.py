@@ -155,7 +155,7 @@ class Settings:
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:
-        return build_schedules(self.config.schedules, self.agents, self.default_agent)
+        return build_schedules(self.config.schedules, self.agents, self.default_agent, self.secrets)
 
     @property
     def events(self) -> EventSettings:

@@ -65,7 +65,14 @@ from denizen.app.settings.knowledge import ContextFileReader, HomeFolders
 from denizen.app.settings.models import AliasSection, ModelsSection, ProviderSection
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
 from denizen.app.settings.projects import find_mirror_problems, find_watcher_problems
-from denizen.app.settings.schedules import LOG, find_schedule_problems, find_schedule_warnings, find_undelivered
+from denizen.app.settings.schedules import (
+    CHANNEL,
+    DIRECT,
+    LOG,
+    find_schedule_problems,
+    find_schedule_warnings,
+    find_undelivered,
+)
 from denizen.app.settings.schema import ChannelsSection, Config
 from denizen.app.settings.workflows import WorkflowFiles, WorkflowSurroundings, load_workflows
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
@@ -280,7 +287,7 @@ def _list_awaited(config: Config, workflows: Mapping[str, Workflow]) -> list[str
 def _list_deliveries(config: Config) -> Iterator[KeyPath]:
     """Yields the places of the configuration that deliver to Discord."""
     for name, schedule in config.schedules.items():
-        if schedule.delivery.to != LOG:
+        if schedule.delivery.to in (CHANNEL, DIRECT):
             yield "schedules", name, "delivery"
     if config.task_watcher.enabled and config.task_watcher.delivery.to != LOG:
         yield "task_watcher", "delivery"

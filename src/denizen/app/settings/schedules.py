@@ -14,8 +14,10 @@ from pydantic import ValidatorFunctionWrapHandler as Handler
 
 from denizen.adapters.cron import EXPECTED, CroniterTimes, find_cron_fault, find_moment
 from denizen.adapters.discord.client.settings import PLATFORM
+from denizen.app.home.secrets import FileSecrets
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.fields import (
+    Secret,
     Section,
     SomeText,
     Text,
@@ -23,6 +25,7 @@ from denizen.app.settings.fields import (
     at_most,
     copy_fields,
     default_section,
+    is_url,
     keep_template,
     read_digits,
     refuse,
@@ -31,11 +34,12 @@ from denizen.app.settings.fields import (
 from denizen.app.settings.gate import JobBudgetSection
 from denizen.app.settings.hooks import HooksSection, find_misspelt_variables
 from denizen.app.settings.interpolation import InterpolatedText, as_written, expand_tree
+from denizen.app.settings.knowledge import PrivateHost
 from denizen.app.settings.problem import ConfigProblem, KeyPath, find_closest, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import MAX_NAME_CHARS
-from denizen.domain.errors import InvalidInput
+from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.hook import list_variables
 from denizen.domain.ids import AgentName
 from denizen.domain.moment import MAX_CHARS
@@ -56,8 +60,15 @@ from denizen.domain.schedule import (
 )
 
 PROMPT_CHARS = 20_000
-LOG, CHANNEL, DIRECT = "log", "discord", "discord-dm"
-_ROUTES = {LOG: DeliveryRoute.LOG, CHANNEL: DeliveryRoute.CHANNEL, DIRECT: DeliveryRoute.DIRECT}
+LOG, NONE, CHANNEL, DIRECT = "log", "none", "discord", "discord-dm"
+WEBHOOK, MAIL = "webhook", "mail"
+MIN_SECRET_CHARS = 16
+_ROUTES = {
+    LOG: DeliveryRoute.LOG,
+    NONE: DeliveryRoute.LOG,
+    CHANNEL: DeliveryRoute.CHANNEL,
+    DIRECT: DeliveryRoute.DIRECT,
+}
 _TARGET = re.compile(r"[0-9]{1,20}")
 _OWNER = re.compile(r"platform_user:[a-z]+:[0-9A-Za-z_-]{1,64}")
 _SPAN = re.compile(r"(\d{1,5})\s*([smh])")
@@ -149,6 +160,15 @@ OptionalCron = Annotated[str, WrapValidator(_optional_cron), WrapValidator(keep_
 Target = Annotated[str, BeforeValidator(read_digits), AfterValidator(_target), WrapValidator(keep_template)]
 
 
+def _check_place(to: str, target: str) -> None:
+    """Raises for a target that does not fit the log, a channel or a person."""
+    if to == CHANNEL and not target:
+        fix = "Write delivery: {to: discord, target: '123456789012345678'}, with the id of the channel."
+        raise refuse("a delivery into a channel needs its id.", fix, key="target")
+    if to in (LOG, NONE) and target:
+        raise refuse("the log has no target.", "Write to: discord or to: discord-dm, or take the target out.")
+
+
 class DeliverySection(Section):
     """Where the answer goes. `delivery: log` is the short form."""
 
@@ -162,16 +182,74 @@ class DeliverySection(Section):
 
     @model_validator(mode="after")
     def _has_target(self) -> Self:
-        if self.to == CHANNEL and not self.target:
-            fix = "Write delivery: {to: discord, target: '123456789012345678'}, with the id of the channel."
-            raise refuse("a delivery into a channel needs its id.", fix, key="target")
-        if self.to == LOG and self.target:
-            raise refuse("the log has no target.", "Write to: discord or to: discord-dm, or take the target out.")
+        _check_place(self.to, self.target)
         return self
 
     @property
     def record(self) -> ScheduleDelivery:
         return ScheduleDelivery(_ROUTES[self.to], "" if self.to == LOG else PLATFORM, self.target)
+
+
+class ScheduleDeliverySection(Section):
+    """Where the answer goes. `delivery: log` is the short form."""
+
+    to: Literal["log", "none", "discord", "discord-dm", "webhook", "mail"] = Field(
+        default="log",
+        description="`log` or `none`: it stays in the session; `discord`: into a channel; `discord-dm`: to a person; "
+        "`webhook`: as signed JSON to an address; `mail`: by the account of `tools.mail`.",
+    )
+    target: Annotated[Text, BeforeValidator(read_digits), WrapValidator(keep_template)] = Field(
+        default="",
+        description="Id of the channel or the person (of a person, empty: an owner of the account); for `webhook` its "
+        "address, which `${NAME}` keeps out of the file; for `mail` the recipients, divided by commas.",
+    )
+    subject: Annotated[Text, at_most(200)] = Field(
+        default="", description="Subject of the mail; empty: the name of the schedule."
+    )
+    secret: Secret = Field(default=None, description="The secret that signs webhooks, as Standard Webhooks do.")
+    private_hosts: tuple[PrivateHost, ...] = Field(
+        default=(), description="Servers to which webhooks go although their addresses are private, as `10.0.0.5:8080`."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        match self.to:
+            case "webhook":
+                if not is_url(self.target, ("https", "http")):
+                    raise refuse("a webhook needs an address.", "Write target: https://example.org/hook.", key="target")
+                if self.secret is None:
+                    fix = "Write secret: ${NAME}, and a long NAME into secrets.env."
+                    raise refuse("a webhook is signed with a secret.", fix, key="secret")
+            case "mail":
+                if "@" not in self.target:
+                    raise refuse("mail needs an address.", "Write target: ana@example.org.", key="target")
+            case _:
+                _target(self.target)
+                _check_place(self.to, self.target)
+        for key, way in (("subject", "mail"), ("secret", "webhook"), ("private_hosts", "webhook")):
+            if getattr(self, key) and self.to != way:
+                raise refuse(f"only a delivery to: {way} has it.", "Take it out.", key=key)
+        return self
+
+    def build_record(self, secrets: FileSecrets) -> ScheduleDelivery:
+        """Raises NeedsAttention for a secret that is missing or could be guessed."""
+        if self.to in _ROUTES:
+            return ScheduleDelivery(_ROUTES[self.to], PLATFORM if self.to in (CHANNEL, DIRECT) else "", self.target)
+        secret = secrets.resolve(self.secret) if self.secret else ""
+        if self.to == WEBHOOK and len(secret) < MIN_SECRET_CHARS:
+            raise NeedsAttention(
+                "The secret of a schedule's webhook is missing or too short.",
+                code="secret_short",
+                why=f"With less than {MIN_SECRET_CHARS} characters it could be guessed.",
+                fix="Write a long one into secrets.env, such as `openssl rand -hex 32` makes.",
+            )
+        return ScheduleDelivery(
+            to=DeliveryRoute(self.to),
+            target=self.target,
+            subject=self.subject,
+            secret=secret,
+            private_hosts=self.private_hosts,
+        )
 
 
 class ScheduleSection(Section):
@@ -208,7 +286,7 @@ class ScheduleSection(Section):
     wake_agent: bool = Field(
         default=True, description="Whether the agent answers. If not, the prompt is left in the session for later."
     )
-    delivery: Annotated[DeliverySection, BeforeValidator(read_short_delivery)] = default_section()
+    delivery: Annotated[ScheduleDeliverySection, BeforeValidator(read_short_delivery)] = default_section()
     catch_up: CatchUp = Field(
         default=CatchUp.SKIP,
         description="What becomes of times at which the server was not there: `skip`, or `once`: one run for all.",
@@ -253,14 +331,23 @@ class ScheduleSection(Section):
 
 
 def build_schedules(
-    sections: Mapping[str, ScheduleSection], agents: Mapping[AgentName, Agent], default_agent: AgentName
+    sections: Mapping[str, ScheduleSection],
+    agents: Mapping[AgentName, Agent],
+    default_agent: AgentName,
+    secrets: FileSecrets,
 ) -> Mapping[str, Schedule]:
-    """Returns the schedules by name, in the order of the file."""
-    return {name: _build(name, section, agents, default_agent) for name, section in sections.items()}
+    """Returns the schedules by name, in the order of the file. Raises NeedsAttention for a secret of a webhook that is
+    missing or could be guessed.
+    """
+    return {name: _build(name, section, agents, default_agent, secrets) for name, section in sections.items()}
 
 
 def _build(
-    name: str, section: ScheduleSection, agents: Mapping[AgentName, Agent], default_agent: AgentName
+    name: str,
+    section: ScheduleSection,
+    agents: Mapping[AgentName, Agent],
+    default_agent: AgentName,
+    secrets: FileSecrets,
 ) -> Schedule:
     agent = AgentName(section.agent) or default_agent
     zone = section.zone or agent_timezone(agents[agent])
@@ -280,7 +367,9 @@ def _build(
         zone=zone,
         jitter=timedelta(seconds=section.jitter),
         budget=ScheduleBudget(section.budget.per_run_usd, section.budget.limits),
-        conduct=copy_fields(section, ScheduleConduct, delivery=section.delivery.record, hooks=section.hooks.record),
+        conduct=copy_fields(
+            section, ScheduleConduct, delivery=section.delivery.build_record(secrets), hooks=section.hooks.record
+        ),
         # Texts of a schedule with an owner name no variables; they are shown, and written, as they are meant.
         templates={} if section.owner else {key: text for key, text in written.items() if "${" in text},
     )
@@ -317,10 +406,14 @@ def find_schedule_warnings(
 
 
 def find_delivery_problems(
-    document: ConfigDocument, path: KeyPath, delivery: DeliverySection, agent: str, discord: DiscordSection
+    document: ConfigDocument,
+    path: KeyPath,
+    delivery: DeliverySection | ScheduleDeliverySection,
+    agent: str,
+    discord: DiscordSection,
 ) -> Iterator[ConfigProblem]:
     """Yields a problem where that agent can never deliver."""
-    if delivery.to == LOG:
+    if delivery.to not in (CHANNEL, DIRECT):
         return
     account = discord.accounts.get(agent)
     if account is None:

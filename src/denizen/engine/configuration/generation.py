@@ -38,6 +38,7 @@ from denizen.engine.events.signal import Signal
 from denizen.ports.embed import Embedder
 from denizen.ports.events import EventSettings
 from denizen.ports.model import Models
+from denizen.ports.schedules import RunSender
 from denizen.ports.telemetry import NO_TELEMETRY, Telemetry
 from denizen.ports.toolset import Toolset
 
@@ -94,6 +95,7 @@ class Generation:
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
     `schedules`, `workflows` and `broken_workflows` are by name, `events` the listeners and the routes of webhooks.
     Without `task_watcher`, nobody looks at changed tasks. `issue_mirrors` are projects whose tasks mirror issues.
+    `run_sender` sends the answers of schedules by webhook and mail.
     """
 
     number: int
@@ -119,6 +121,7 @@ class Generation:
     events: EventSettings = field(default_factory=EventSettings)
     workflows: Mapping[str, Workflow] = field(default_factory=dict[str, Workflow])
     broken_workflows: Mapping[str, BrokenWorkflow] = field(default_factory=dict[str, BrokenWorkflow])
+    run_sender: RunSender | None = None
 
     def get_workflow(self, name: str) -> Workflow:
         """Raises NotFound, naming the nearest, and InvalidInput for a broken one."""

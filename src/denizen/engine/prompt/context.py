@@ -385,7 +385,8 @@ async def plan_tokens(
 async def _load_notes(store: Store, facts: _TurnFacts) -> list[PromptMessage]:
     opened = facts.opened
     notes = list(await load_subject_note(store, opened))
-    if opened.owed and opened.owed.may_be_silent:
+    is_scheduled = opened.turn.principal.kind is PrincipalKind.SCHEDULE
+    if is_scheduled or (opened.owed and opened.owed.may_be_silent):
         notes.append(transient_note(SILENCE_NOTE))
     return [*notes, *plan_task(facts.agent, opened.turn.route, tool_rules=facts.tool_rules)]
 

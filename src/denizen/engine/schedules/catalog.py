@@ -12,7 +12,8 @@ from denizen.domain.ids import AgentName, fresh
 from denizen.domain.principal import Principal
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.record import record
-from denizen.domain.schedule import PlannedTimes, RunStatus, Schedule, ScheduleRun, asked_run_id
+from denizen.domain.schedule import WITH_TURN, PlannedTimes, RunStatus, Schedule, ScheduleRun, asked_run_id
+from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.schedules.runner import ScheduleResources, has_open_run
 from denizen.ports.store import UnitOfWork
@@ -29,10 +30,17 @@ class RunListing:
 
     @property
     def outcome(self) -> str:
-        """How it went, in one word: that of the run, or where its turn began, `running` or how that ended."""
-        if self.run.status is not RunStatus.STARTED or self.turn is None:
+        """How it went, in one word: that of the run, or where its turn began, `running` or how that ended: `silent`
+        where the agent had nothing to say, `delivering` and `undelivered` where its answer is sent or could not be.
+        """
+        if self.run.status not in WITH_TURN or self.turn is None:
             return self.run.status.value
-        return "running" if self.turn.status is TurnStatus.OPEN else self.turn.status.value
+        if self.turn.status is not TurnStatus.DONE:
+            return "running" if self.turn.status is TurnStatus.OPEN else self.turn.status.value
+        if is_silence(self.turn.result.reply):
+            return "silent"
+        words = {RunStatus.OWED: "delivering", RunStatus.UNDELIVERED: "undelivered"}
+        return words.get(self.run.status, self.turn.status.value)
 
     @property
     def reason(self) -> str:

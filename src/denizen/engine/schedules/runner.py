@@ -40,6 +40,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.signal import Signal
 from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
+from denizen.engine.schedules.delivery import RunDeliveries
 from denizen.engine.schedules.times import find_due, find_next
 from denizen.engine.turn import TurnRunner
 from denizen.engine.workflows.catalog import RunOrder, submit_run
@@ -96,13 +97,19 @@ class ScheduleRunner:
     """One for a process. `run` runs what is due, until it is cancelled. Schedules are those in force at the moment."""
 
     def __init__(
-        self, resources: ScheduleResources, turns: TurnRunner, channels: ConnectedAccounts, read_next_task: ReadNextTask
+        self,
+        resources: ScheduleResources,
+        turns: TurnRunner,
+        channels: ConnectedAccounts,
+        deliveries: RunDeliveries,
+        read_next_task: ReadNextTask,
     ) -> None:
         self.resources = resources
         self._runtime, self._store = resources.runtime, resources.store
         self._clock, self._times = resources.clock, resources.times
         self._turns = turns
         self._targets = AnswerTargets(resources.runtime, resources.store, channels)
+        self._deliveries = deliveries
         self._read_next_task = read_next_task
         self._watched: dict[str, _WatchedSchedule] = {}
         self._generation = 0
@@ -130,6 +137,7 @@ class ScheduleRunner:
             if watched.is_due(now):
                 await self._deal_with(watched, now)
         await self._begin_waiting()
+        await self._deliveries.submit_owed()
         active = (each for each in self._watched.values() if each.schedule.enabled)
         upcoming = min((each.next_at for each in active if each.next_at is not None), default=None)
         if upcoming is None:
@@ -270,8 +278,10 @@ class ScheduleRunner:
                 ),
             )
         )
+        is_sent_after = conduct.delivery.to.is_sent_after
         async with self._store.work() as work:
-            await work.schedules.set_status(run.id, RunStatus.STARTED, turn_id=turn.id)
+            status = RunStatus.OWED if is_sent_after else RunStatus.STARTED
+            await work.schedules.set_status(run.id, status, turn_id=turn.id)
             await work.schedules.set_last_run(schedule.id, now)
 
     async def _start_workflow(self, schedule: Schedule, run: ScheduleRun, now: datetime) -> None:
@@ -317,7 +327,8 @@ class ScheduleRunner:
         conduct, owner = schedule.conduct, schedule.principal.owner
         if owner is not None:
             await self._check_owner(schedule, owner)
-        if conduct.delivery.to is DeliveryRoute.LOG or not conduct.wake_agent:
+        to = conduct.delivery.to
+        if to is DeliveryRoute.LOG or to.is_sent_after or not conduct.wake_agent:
             return AnswerTarget(session_place(schedule))
         target = await self._targets.find(conduct.delivery, schedule.agent)
         if owner is None or target.channel is None or conduct.delivery.to is DeliveryRoute.DIRECT:

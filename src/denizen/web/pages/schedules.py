@@ -29,6 +29,7 @@ from denizen_sdk.errors import ProblemDetails
 SCHEDULES = "/admin/schedules"
 SHOWN_RUNS = 30
 _TEXTS = ("when", "zone", "agent", "prompt", "session", "model")
+_DELIVERY_TEXTS = ("subject", "secret")
 _NOTICES = {
     "added": "The schedule was added.",
     "changed": "The schedule was changed. What is new holds from the next run on.",
@@ -42,6 +43,8 @@ ROUTES: Sequence[tuple[str, str]] = (
     (LOG, "nowhere: it stays in the session"),
     ("discord", "into a channel on Discord"),
     ("discord-dm", "to a person on Discord"),
+    ("webhook", "to a webhook, as signed JSON"),
+    ("mail", "by mail"),
 )
 CATCH_UPS: Sequence[tuple[str, str]] = (
     (CatchUp.SKIP.value, "are left out"),
@@ -209,7 +212,9 @@ class SchedulePages:
         current = self._deps.engine.runtime.current
         default = (("", f"the default agent ({current.default_agent})"),)
         return ScheduleForm(
-            values={name: typed.get(name, "") for name in ("name", "to", "target", "catch_up", *_TEXTS)}
+            values={
+                name: typed.get(name, "") for name in ("name", "to", "target", "catch_up", *_DELIVERY_TEXTS, *_TEXTS)
+            }
             | {name: typed.get(name, "") for name in ("new_session", "wake_agent")},
             agents=[*default, *((name, name) for name in current.agents)],
             routes=ROUTES,
@@ -221,6 +226,7 @@ def read_schedule_form(form: Mapping[str, str]) -> Mapping[str, Json]:
     """Returns the keys of the configuration that a form says; None for those that it leaves to the default."""
     to, target = form.get("to") or LOG, form.get("target", "").strip()
     delivery: dict[str, Json] = {"to": to, "target": target} if target else {"to": to}
+    delivery |= {key: form[key].strip() for key in _DELIVERY_TEXTS if form.get(key, "").strip()}
     return {
         **{name: form.get(name, "").replace("\r\n", "\n").strip() or None for name in _TEXTS},
         "new_session": True if form.get("new_session") else None,
@@ -242,6 +248,7 @@ def _read_values(schedule: Schedule) -> Mapping[str, str]:
         "model": conduct.model,
         "to": conduct.delivery.name,
         "target": conduct.delivery.target,
+        "subject": conduct.delivery.subject,
         "catch_up": schedule.catch_up.value,
         "new_session": "yes" if conduct.new_session else "",
         "wake_agent": "yes" if conduct.wake_agent else "",
