@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from denizen.domain.issue_mirror import MirrorState
 from denizen.domain.project import (
     OWNERS,
     Editor,
@@ -59,6 +60,17 @@ ENTRY = ProjectDocumentEntry(
     created_at=DOCUMENT.created_at,
     updated_at=DOCUMENT.updated_at,
 )
+MIRROR = MirrorState(
+    key="m",
+    project_id="prj_1",
+    repository="a/b",
+    seen_at=NOON,
+    heard_at=NOON,
+    written_at=NOON,
+    looked_at=NOON,
+    imported=3,
+    failure="Not today.",
+)
 
 
 def list_project_pages(frame: Frame) -> Mapping[str, object]:
@@ -93,6 +105,7 @@ def list_project_pages(frame: Frame) -> Mapping[str, object]:
         "project.html": ProjectPage(
             frame=frame,
             project=PROJECT,
+            mirror=MIRROR,
             readers="everybody",
             statuses=list(ProjectStatus),
             documents=[ENTRY],
