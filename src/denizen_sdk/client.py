@@ -30,6 +30,7 @@ from denizen_sdk.projects import ProjectCalls
 from denizen_sdk.questions import QuestionCalls
 from denizen_sdk.schedules import ScheduleCalls
 from denizen_sdk.shell import ShellCalls
+from denizen_sdk.store import StoreCalls
 from denizen_sdk.turns import TurnCalls
 from denizen_sdk.usage import UsageCalls
 from denizen_sdk.users import AccountCalls
@@ -50,6 +51,7 @@ class DenizenClient(
     EventCalls,
     UsageCalls,
     ConfigurationCalls,
+    StoreCalls,
     AccountCalls,
     InspectionCalls,
     ScheduleCalls,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
@@ -215,3 +216,43 @@ async def test_a_password_gets_a_name_that_no_other_secret_has(home: Home) -> No
     assert keep_password(home.path, "postgresql://a:one@h/n", {}) == "postgresql://a:${DENIZEN_STORE_PASSWORD}@h/n"
     assert keep_password(home.path, "postgresql://a:two@h/n", {}) == "postgresql://a:${DENIZEN_STORE_PASSWORD_2}@h/n"
     assert load_secrets(home.path, {}).variables == {"DENIZEN_STORE_PASSWORD": "one", "DENIZEN_STORE_PASSWORD_2": "two"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://a@h/n?password=s3cr3t",
+        "postgresql://h/n?user=a&sslpassword=s3cr3t",
+        "postgresql://a:p/s3cr3t@h/n",
+        "postgresql://a:p?s3cr3t@h/n",
+        "postgresql://a:p#s3cr3t@h/n",
+        "postgresql://a:p@s3cr3t@h/n",
+    ],
+)
+async def test_a_password_that_would_stay_in_the_configuration_is_refused_and_not_repeated(
+    home: Home, url: str
+) -> None:
+    home.write(LAB)
+    with pytest.raises(InvalidInput) as refused:
+        keep_password(home.path, url, {})
+    assert refused.value.code == "store_url_password"
+    assert "s3cr3t" not in refused.value.explain()
+    assert not (home.path / "secrets.env").exists()
+
+
+async def test_a_password_may_be_named_anywhere(home: Home) -> None:
+    home.write(LAB)
+    for url in ("postgresql://a@h/n?password=${PW}", "postgresql://a:${PW}@h/n", "sqlite:////srv/a@b#c.db"):
+        assert keep_password(home.path, url, {}) == url
+
+
+def test_a_relative_file_is_in_the_home_folder_wherever_denizen_starts(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for url, expected in (
+        ("sqlite:///data.db", f"sqlite:///{home.path / 'data.db'}"),
+        ("sqlite:////srv/data.db", "sqlite:////srv/data.db"),
+        ("", f"sqlite:///{home.path / 'denizen.db'}"),
+    ):
+        assert home.load(f'{LAB}\nstore: {{url: "{url}"}}\n').store_url == expected

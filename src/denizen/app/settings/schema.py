@@ -67,7 +67,9 @@ class StoreSection(Section):
     """Where the data is kept."""
 
     url: StoreUrl = Field(
-        default="", description="Empty for `denizen.db` in the home folder, or `sqlite:///...`, or `postgresql://...`."
+        default="",
+        description="Empty for `denizen.db` in the home folder, or `sqlite:///PATH`, relative to the home folder, or "
+        "`postgresql://...`.",
     )
     move_to: StoreUrl = Field(
         default="",

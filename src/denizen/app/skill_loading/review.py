@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from denizen.app.home.files import edit_lock
+from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
 from denizen.app.settings import Settings
 from denizen.app.settings.problem import KeyPath
 from denizen.app.skill_loading.check import SkillCheckReport, check_skill
@@ -88,10 +88,8 @@ def _put_back(home: Path, name: str, files: Mapping[str, bytes]) -> None:
         for each in (new, old):
             shutil.rmtree(each, ignore_errors=True)
         for file, data in files.items():
-            target = new / file
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            target.write_bytes(data)
-            target.chmod(0o600)
+            (new / file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(new / file, data, mode=SECRET_MODE)
         place.rename(old)
         new.rename(place)
         shutil.rmtree(old)

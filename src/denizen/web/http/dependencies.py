@@ -259,7 +259,7 @@ class StoreServices:
 @record(kw_only=True)
 class InstanceServices:
     """Services with which the running process tells of itself. `find_problems` returns the parts that are not
-    ready for work, each with the reason. Without `logs` there are no routes for the log, without `store` no page of it.
+    ready for work, each with the reason. Without `logs` there are no routes for the log, without `store` none about it.
     """
 
     find_problems: FindProblems = find_no_problems

@@ -7,6 +7,7 @@ be read while it runs. `runtime` decides when to start one.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -24,6 +25,7 @@ from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.installation import build_install_command
 from denizen.domain.record import record
 
+RUNTIME = "xllamacpp"
 _BASIC = frozenset(
     {
         "HOME",
@@ -118,6 +120,21 @@ class ServerProcess:
         await _end(self.process)
 
 
+def require_runtime() -> None:
+    """Raises NeedsAttention where the runtime is not installed, before anything large is fetched for it."""
+    if importlib.util.find_spec(RUNTIME) is None:
+        raise _runtime_missing(f"There is no package {RUNTIME}.")
+
+
+def _runtime_missing(why: str) -> NeedsAttention:
+    return NeedsAttention(
+        "The runtime of the built-in model is not installed.",
+        code="embedded_runtime_missing",
+        why=why,
+        fix=f"Run: {build_install_command('local')}, or connect a provider with `denizen setup`.",
+    )
+
+
 async def start_server_process(
     settings: ServerSettings, environ: Mapping[str, str], log: Path, deadline_s: float
 ) -> ServerProcess:
@@ -190,12 +207,7 @@ def _opened_log(log: Path) -> IO[bytes]:
 
 def _not_started(answer: _Answer | None, code: int | None, log: Path, start_of_run: int) -> DenizenError:
     if answer and answer.get("error") == NO_RUNTIME:
-        return NeedsAttention(
-            "The runtime of the built-in model is not installed.",
-            code="embedded_runtime_missing",
-            why=str(answer.get("detail")),
-            fix=f"Run: {build_install_command('local')}, or connect a provider with `denizen setup`.",
-        )
+        return _runtime_missing(str(answer.get("detail")))
     if answer and answer.get("error") == NO_LIBRARY:
         return NeedsAttention(
             "The runtime of the built-in model lacks a library of the system.",

@@ -15,10 +15,15 @@ from pathlib import Path
 import anyio
 
 from denizen.adapters.models.embedded.catalogue import DEFAULT, WeightsEntry
-from denizen.adapters.models.embedded.child_process import RestartPolicy, ServerProcess, start_server_process
+from denizen.adapters.models.embedded.child_process import (
+    RestartPolicy,
+    ServerProcess,
+    require_runtime,
+    start_server_process,
+)
 from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadProgress, ignore_progress
 from denizen.adapters.models.embedded.server import ServerSettings
-from denizen.adapters.models.embedded.weights import Weights, WeightsPlaces, load_weights
+from denizen.adapters.models.embedded.weights import Weights, WeightsPlaces, find_weights, load_weights
 from denizen.domain.errors import Unavailable
 from denizen.domain.record import record
 
@@ -93,6 +98,8 @@ class EmbeddedRuntime:
                 await child.aclose()
                 self._note_death()
             self._require_open()
+            if find_weights(self._settings.entry, self._settings.places) is None:
+                require_runtime()
             weights = await load_weights(self._settings.entry, self._settings.places, self._report)
             await self._pause()
             self._running = await self._start(weights)
