@@ -478,13 +478,15 @@ def _build_denizen(
         telemetry=adapters.telemetry,
         agents=agents,
     )
+    chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles)
+    platforms.privacy.on_runs_forgotten = chats.forget_turns
     return Denizen(
         home=home,
         settings=settings,
         runtime=runtime,
         services=services,
         turns=turns,
-        chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
+        chats=chats,
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
