@@ -8,6 +8,7 @@ taken up again, and repeats nothing that had ended. The definition is the one th
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -85,6 +86,12 @@ _FAILED, _FAILED_FOR_GOOD = "workflow_failed", "workflow_failed_for_good"
 """A node has failed, and no way leads on: what is around it may be tried again, or not."""
 _FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED, _FAILED_FOR_GOOD, FORGOTTEN})
 """The codes of errors after which a node is not tried again."""
+
+MAX_RATE_WAIT_S = 3600.0
+"""So long a node waits in all for a limit of the gate; after that it fails."""
+_RATE = "workflow_rate"
+_FREE_AGAIN = re.compile(r"free again in (\d+) s")
+"""The words of the gate about a call that came too often."""
 
 _PATIENT = (NodeEffect.PEOPLE, NodeEffect.WAITS)
 
@@ -200,6 +207,7 @@ class _Run:
         self._waits: dict[str, _NodeWait] = {}
         """By path, the nodes that wait, also while others run."""
         self._races = 0
+        self._rate_pauses = 0
         self._count = 0
         self._left_chars = MAX_RUN_CHARS
         self._zone = agent_timezone(context.agent)
@@ -348,14 +356,30 @@ class _Run:
     async def _attempt(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
         match works[0].node.kind.effect:
             case NodeEffect.ACTS:
-                return await self._call_tools(level, works, attempt)
+                return await self._call_tools(level, works)
             case _:
                 return [await self._run_alone(level, each, attempt) for each in works]
 
     # --- tools, people and times -------------------------------------------------------------------------------------
 
-    async def _call_tools(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
-        """Runs the tools of several nodes side by side, through the gate."""
+    async def _call_tools(self, level: _Level, works: Sequence[_NodeWork]) -> Sequence[_Outcome]:
+        """Runs the tools of several nodes side by side. Calls that come too often for a limit of the gate are made
+        again when it allows that, within `MAX_RATE_WAIT_S`.
+        """
+        outcomes, left_s = dict[str, _Outcome](), MAX_RATE_WAIT_S
+        waiting = works
+        while waiting:
+            outcomes |= dict(zip([each.path for each in waiting], await self._call_once(level, waiting), strict=True))
+            waits = {each.path: wait_s for each in works if (wait_s := _find_rate_wait_s(outcomes[each.path]))}
+            pause_s = max(waits.values(), default=0)
+            waiting = [each for each in works if each.path in waits] if pause_s <= left_s else []
+            left_s -= pause_s
+            if waiting:
+                self._rate_pauses += 1
+                await self._pause(f"rate:{self._rate_pauses}", pause_s)
+        return [outcomes[each.path] for each in works]
+
+    async def _call_once(self, level: _Level, works: Sequence[_NodeWork]) -> Sequence[_Outcome]:
         generation, agent = self._context.generation, self._context.agent
         toolbox = Toolbox({**self._tools.bound, **await list_allowed(agent, generation.toolsets)})
         calls = [self._plan_call(each, level) for each in works]
@@ -392,9 +416,9 @@ class _Run:
         if call.id in self._steps.excess:
             return LimitExceeded(
                 message,
-                code="workflow_rate",
-                fix="Give the node `retry` and a `retry_after` that is long enough, or raise the limit for "
-                f"'{call.tool}' under `gate.rate_limits.tool`.",
+                code=_RATE,
+                fix=f"Give the node `retry` and a long `retry_after`, or raise the limit for '{call.tool}' under "
+                "`gate.rate_limits.tool`.",
             )
         if message.startswith("Denied: "):
             return InvalidInput(message, code=_DENIED, fix=fix)
@@ -643,6 +667,14 @@ def _is_wanted(work: _NodeWork, outcome: _Outcome | None, attempt: int) -> bool:
     retries = 0 if work.node.kind.is_trigger else int(show(work.node.settings["retry"]))
     may_pass = isinstance(outcome, DenizenError) and work.fault is None and outcome.code not in _FINAL
     return may_pass and attempt <= retries
+
+
+def _find_rate_wait_s(outcome: _Outcome | None) -> float | None:
+    """Returns in how many seconds a call that came too often may be made; None for every other end."""
+    if not isinstance(outcome, DenizenError) or outcome.code != _RATE:
+        return None
+    found = _FREE_AGAIN.search(outcome.message)
+    return max(float(found[1]), 1.0) if found else None
 
 
 def _list_error(node: WorkflowNode, error: DenizenError) -> JsonObject:
