@@ -43,7 +43,7 @@ from denizen.app.model_choice import ModelChoice
 from denizen.app.models import EmbeddedRuntimePool
 from denizen.app.platform_services import PlatformServices, build_platform_services
 from denizen.app.settings import Settings, Simulation, load_settings
-from denizen.app.settings.agents import AGENTS_FOLDER
+from denizen.app.settings.persona import AGENTS_FOLDER
 from denizen.app.skill_loading.registry import SkillRegistry
 from denizen.app.store_move import HomeStoreMove, choose_durable_database
 from denizen.app.telemetry import OpenTelemetry, measure_store, open_telemetry
@@ -494,13 +494,15 @@ def _build_denizen(
         telemetry=adapters.telemetry,
         agents=agents,
     )
+    chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles)
+    platforms.privacy.on_runs_forgotten = chats.forget_turns
     return Denizen(
         home=home,
         settings=settings,
         runtime=runtime,
         services=services,
         turns=turns,
-        chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
+        chats=chats,
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,

@@ -20,12 +20,12 @@ from denizen.app.home.environment import read_environment
 from denizen.app.home.secrets import SECRETS_FILE
 from denizen.app.models import ChosenModel, build_catalog, verify_model
 from denizen.app.settings import SetupAnswers, preview_setup
-from denizen.app.settings.agents import BUILT_IN_PERSONA
 from denizen.app.settings.checks import BUILTIN as BUILTIN_PROVIDER
 from denizen.app.settings.checks import DEFAULT_AGENT
 from denizen.app.settings.discord import build_endpoints, build_logins, discord_variable
 from denizen.app.settings.interpolation import as_written
 from denizen.app.settings.models import ProviderSection
+from denizen.app.settings.persona import BUILT_IN_PERSONA
 from denizen.app.settings.setup import PERSONA_TEMPLATES
 from denizen.app.setup_steps import (
     KINDS,

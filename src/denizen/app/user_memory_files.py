@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import anyio
 
-from denizen.app.settings.agents import AGENTS_FOLDER
+from denizen.app.settings.persona import AGENTS_FOLDER
 from denizen.domain.ids import AgentName
 
 USERS_FOLDER = "users"

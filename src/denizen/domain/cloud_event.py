@@ -49,7 +49,10 @@ LOCAL = "local."
 EVENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:\.[a-z0-9_-]{1,64}){0,4}")
 """The names that may stand behind `EMITTED` and `LOCAL`."""
 
-_PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
+PLACE = re.compile(r"\\\{\{|\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
+"""A place with its path; or the escape of braces that begin none, without a path."""
+BRACES = "{{"
+"""Two braces; where they begin no place, they are written with an escape."""
 ATTRIBUTES = ("id", "source", "type", "subject", "actor", "time")
 MAX_FILLED_CHARS = 4000
 """The limit for one value in a template."""
@@ -172,9 +175,11 @@ def show_field(event: CloudEvent, path: str) -> str:
 
 def list_places(template: str) -> list[str]:
     """Returns the paths in the places `{{path}}` of a template."""
-    return _PLACE.findall(template)
+    return [path for path in PLACE.findall(template) if path]
 
 
 def fill_template(template: str, values: Mapping[str, str]) -> str:
-    """Returns the template with its places filled, by path. In one pass: what is filled in has no places."""
-    return _PLACE.sub(lambda place: values.get(place[1], ""), template)
+    """Returns the template with its places filled, by path, and its escapes replaced. In one pass: what is filled in
+    has no places.
+    """
+    return PLACE.sub(lambda place: values.get(place[1], "") if place[1] else BRACES, template)

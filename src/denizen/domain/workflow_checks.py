@@ -339,7 +339,10 @@ class _Reader:
                 for at, text in list_texts(value) if setting.kind not in _UNFILLED else ():
                     path = ("nodes", node.id, name, *at)
                     if broken := find_broken_place(text):
-                        fix = "Write `{{event.user.name}}`: two braces on each side, and a path without spaces."
+                        fix = (
+                            "Write `{{event.user.name}}`: two braces on each side, and a path without spaces; "
+                            "or `\\{{` for braces that are no place."
+                        )
                         self.refuse(path, f"`{broken}`: this place is not closed, or has no path.", fix)
                     for place in list_places(text):
                         if fault := _find_place_fault(nodes, node, place, known):

@@ -1,7 +1,8 @@
 """The values that nodes of workflows work on: places in templates, tests, times and durations. Pure.
 
 A scope has, by name, what places can name: `event`, `input`, `run`, in loops `item` and `index`, and the outputs of
-earlier nodes. A place whose value is not there is empty. What is filled in has no places itself.
+earlier nodes. A place whose value is not there is empty. What is filled in has no places itself. A backslash is written
+before braces that begin no place.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from denizen.domain.authored_text import AuthoredText, TextPiece, author, list_parts, write_post
-from denizen.domain.cloud_event import find_value, list_places
+from denizen.domain.cloud_event import BRACES, PLACE, find_value, list_places
 from denizen.domain.comparison import contains, exists, is_equal, is_within, matches
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
@@ -23,7 +24,6 @@ MAX_FILLED_CHARS = 1_000_000
 """The limit of all texts of a setting together."""
 TESTS = ("equals", "not_equals", "one_of", "contains", "matches", "at_least", "at_most", "exists")
 
-_ANY_PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
 _FORM = re.compile(r"<(?:@[!&]?|#)\d{1,20}>")
 _PING = re.compile(r"<@!?(\d{1,20})>")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
@@ -56,8 +56,8 @@ class _FilledValue:
     def fill(self, value: Json) -> Json:
         match value:
             case str():
-                whole = _ANY_PLACE.fullmatch(value.strip())
-                return _find(whole[1], self.scope) if whole else self.fill_text(value)
+                whole = PLACE.fullmatch(value.strip())
+                return _find(whole[1], self.scope) if whole and whole[1] else self.fill_text(value)
             case Mapping():
                 return {str(name): self.fill(each) for name, each in value.items()}
             case Sequence():
@@ -68,11 +68,11 @@ class _FilledValue:
     def fill_text(self, template: str) -> AuthoredText:
         parts, left = list[TextPiece](), min(self.left_chars, MAX_TEXT_CHARS)
         before = left
-        for at, piece in enumerate(_ANY_PLACE.split(template)):  # texts and paths in turn
-            is_path = at % 2 == 1
-            added = (
-                list_parts(show_parts(_find(piece, self.scope))) if is_path else [TextPiece(piece, is_authored=True)]
-            )
+        for at, piece in enumerate(PLACE.split(template)):  # texts and paths in turn; an escape has no path
+            if at % 2 == 1 and piece:
+                added = list_parts(show_parts(_find(piece, self.scope)))
+            else:
+                added = [TextPiece(BRACES if piece is None else piece, is_authored=True)]
             left -= sum(len(each.text) for each in added)
             if left < 0:
                 raise InvalidInput(
@@ -147,7 +147,7 @@ def list_all_places(value: Json) -> Iterator[str]:
 
 def find_broken_place(text: str) -> str:
     """Returns where a place begins that is not closed or has no path, with a little of what follows; empty without."""
-    at = _ANY_PLACE.sub(lambda place: " " * len(place[0]), text).find("{{")
+    at = PLACE.sub(lambda place: " " * len(place[0]), text).find("{{")
     return text[at : at + 30].partition("\n")[0] if at >= 0 else ""
 
 

@@ -48,12 +48,12 @@ class WorkflowRepository(Protocol):
         """Returns the nodes of a run in the order in which they ended."""
         ...
 
-    async def forget_starter(self, key: str) -> int:
-        """Removes the runs that a principal has started or caused, and what was given to their turns. Returns how
-        many.
+    async def forget_starter(self, key: str) -> Sequence[TurnId]:
+        """Removes the runs that a principal has started or caused, and what was given to their turns. Returns their
+        ids: those that go on are to be ended.
         """
         ...
 
-    async def forget_events(self, keys: Sequence[str]) -> int:
+    async def forget_events(self, keys: Sequence[str]) -> Sequence[TurnId]:
         """Removes the runs that these events have started, as `forget_starter`. Called before the events go."""
         ...

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from denizen.app.settings import find_config_problems
-from denizen.app.settings.agents import DEFAULT_PERSONA, AgentSection
+from denizen.app.settings.agents import AgentSection
 from denizen.app.settings.models import ProviderSection
+from denizen.app.settings.persona import DEFAULT_PERSONA
 from denizen.domain import budget
 from denizen.domain.agent import (
     Agent,

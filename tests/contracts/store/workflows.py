@@ -126,6 +126,6 @@ class WorkflowContract:
             await work.workflows.add_run(RUN)
             await work.workflows.add_run(other)
             await work.workflows.add_node(NODE)
-            assert await work.workflows.forget_starter(ANA) == 1
+            assert await work.workflows.forget_starter(ANA) == [RUN.id]
             assert await work.workflows.list_runs(RunSearch()) == [other]
             assert await work.workflows.list_nodes(RUN.id) == []

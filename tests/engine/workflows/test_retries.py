@@ -151,20 +151,25 @@ async def test_a_loop_that_is_tried_again_does_not_repeat_what_the_gate_denied()
     assert world.clock.now() == began_at, "nothing was waited for"
 
 
-@pytest.mark.parametrize(("retry_after_s", "status"), [(60, TurnStatus.DONE), (20, TurnStatus.FAILED)])
-async def test_a_call_that_came_too_often_is_made_once_it_may_be(retry_after_s: int, status: TurnStatus) -> None:
+@pytest.mark.parametrize(("window_s", "status"), [(60.0, TurnStatus.DONE), (7200.0, TurnStatus.FAILED)])
+async def test_a_call_that_came_too_often_waits_until_the_limit_allows_it(window_s: float, status: TurnStatus) -> None:
     nodes: dict[str, Any] = {
         "start": {"type": "manual", "then": "one"},
-        "one": {"type": "call_tool", "tool": "write", "args": {"q": "a"}, "then": "two"},
-        "two": {"type": "call_tool", "tool": "write", "args": {"q": "b"}, "retry": 1, "retry_after": retry_after_s},
+        "one": {"type": "call_tool", "tool": "write", "args": {"q": "a"}, "then": ["two", "three"]},
+        "two": {"type": "call_tool", "tool": "write", "args": {"q": "b"}},
+        "three": {"type": "call_tool", "tool": "write", "args": {"q": "c"}},
     }
-    flaky = Flaky()
-    gate = GatePolicy(rate_limits=RateLimits(by_tool=(("write", (RateLimit(calls=1, window_s=60.0),)),)))
-    async with open_platform(tools=flaky.tools, gate=gate, workflows=make(nodes)) as server:
+    flaky, world = Flaky(), World()
+    gate = GatePolicy(rate_limits=RateLimits(by_tool=(("write", (RateLimit(calls=1, window_s=window_s),)),)))
+    async with open_platform(world, tools=flaky.tools, gate=gate, workflows=make(nodes)) as server:
+        began_at = world.clock.now()
         found = await run(server)
+        waited_s = (world.clock.now() - began_at).total_seconds()
     assert found.status is status
-    assert flaky.asked == (["a", "b"] if status is TurnStatus.DONE else ["a"])
-    assert ("gate.rate_limits.tool" in node(found, "two").error) == (status is TurnStatus.FAILED)
+    if status is TurnStatus.DONE:
+        assert sorted(flaky.asked) == ["a", "b", "c"] and 119 <= waited_s <= 123
+    else:
+        assert flaky.asked == ["a"] and "gate.rate_limits.tool" in node(found, "two").error and waited_s == 0
 
 
 async def test_an_agent_that_failed_is_asked_in_a_further_turn() -> None:

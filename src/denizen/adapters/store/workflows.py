@@ -140,18 +140,20 @@ class SqlWorkflows(SqlRepository):
     async def list_nodes(self, run: TurnId) -> Sequence[NodeRun]:
         return await self._list(partial(read_record, NodeRun), _NODES, {"of_run": run})
 
-    async def forget_starter(self, key: str) -> int:
+    async def forget_starter(self, key: str) -> Sequence[TurnId]:
         return await self._remove(_STARTED_BY, {"whose": key})
 
-    async def forget_events(self, keys: Sequence[str]) -> int:
-        return await self._remove(_OF_EVENTS, {"events": list(keys)}) if keys else 0
+    async def forget_events(self, keys: Sequence[str]) -> Sequence[TurnId]:
+        return await self._remove(_OF_EVENTS, {"events": list(keys)}) if keys else ()
 
-    async def _remove(self, which: sa.ColumnElement[bool], bounds: dict[str, object]) -> int:
+    async def _remove(self, which: sa.ColumnElement[bool], bounds: dict[str, object]) -> Sequence[TurnId]:
         """Removes runs with their nodes, and what their turns keep of that with which they were started."""
         runs = sa.select(workflow_runs.c.id).where(which)
+        found = await self._list(lambda row: TurnId(row.id), runs, bounds)
         begun = sa.select(turns.c.id, turns.c.options).where(turns.c.id.in_(runs))
         for key, options in await self._list(_read_options, begun, bounds):
             emptied: JsonObject = {**options, STARTED: {**cast("JsonObject", options.get(STARTED) or {}), "scope": {}}}
             await self._change(_EMPTY.values(options=emptied), {"of_turn": key})
         await self._change(sa.delete(workflow_nodes).where(workflow_nodes.c.run.in_(runs)), bounds)
-        return await self._change(sa.delete(workflow_runs).where(which), bounds)
+        await self._change(sa.delete(workflow_runs).where(which), bounds)
+        return found

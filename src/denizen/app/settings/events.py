@@ -498,7 +498,7 @@ def _find_missing_fields(
     for key, template in templates.items():
         named += [((*path, key), f"{{{{{each}}}}}", each) for each in list_places(template)]
         if broken := find_broken_place(template):
-            fix = "Write `{{user.name}}`: two braces on each side, and a path without spaces."
+            fix = "Write `{{user.name}}`: two braces on each side, and a path without spaces; `\\{{` for braces alone."
             yield document.problem((*path, key), f"`{broken}`: this place is not closed, so it is shown as it is.", fix)
     named += [((*path, "filter", each), each, each) for each in section.filter]
     known = [*(fields or ()), *(f"@{each}" for each in ATTRIBUTES)]

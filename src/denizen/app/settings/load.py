@@ -19,16 +19,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from denizen.app.home.secrets import SECRETS_FILE, FileSecrets, load_secrets
-from denizen.app.settings.agents import (
-    ANSWER_FILE,
-    BUILT_IN_PERSONA,
-    PLANNER_FILE,
-    AgentSection,
-    PersonaReader,
-    build_agent,
-    fill_agent,
-    find_default_conflicts,
-)
+from denizen.app.settings.agents import AgentSection, build_agent, fill_agent, find_default_conflicts
 from denizen.app.settings.checks import (
     BUILTIN,
     DEFAULT_AGENT,
@@ -63,6 +54,7 @@ from denizen.app.settings.hooks import find_misspelt_variables
 from denizen.app.settings.interpolation import ExpandedTree, expand_tree
 from denizen.app.settings.knowledge import ContextFileReader, HomeFolders
 from denizen.app.settings.models import AliasSection, ModelsSection, ProviderSection
+from denizen.app.settings.persona import ANSWER_FILE, BUILT_IN_PERSONA, PLANNER_FILE, PersonaReader
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
 from denizen.app.settings.projects import find_mirror_problems, find_watcher_problems
 from denizen.app.settings.schedules import (

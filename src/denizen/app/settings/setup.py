@@ -15,13 +15,13 @@ from pathlib import Path
 from denizen.adapters.models.providers import PROVIDERS, ProviderKind
 from denizen.app.home.files import SECRET_MODE, edit_lock, restore_on_failure, write_whole
 from denizen.app.home.secrets import NAME_PATTERN, SECRETS_FILE, load_secrets, put_secret
-from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.settings.checks import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
 from denizen.app.settings.discord import ACCOUNTS, discord_variable
 from denizen.app.settings.edit import parse_config, splice_out, splice_value
 from denizen.app.settings.effective import Settings
 from denizen.app.settings.interpolation import whole_reference
 from denizen.app.settings.load import CONFIG_FILE, ConfigResult, examine, read_config
+from denizen.app.settings.persona import AGENTS_FOLDER
 from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value
 from denizen.domain.errors import Conflict, InvalidInput

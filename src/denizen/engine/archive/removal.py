@@ -19,6 +19,7 @@ import anyio
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
+from denizen.domain.ids import TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.archive.mirror import ArchiveMirror, withhold_sources
 from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
@@ -30,8 +31,11 @@ class ArchiveRemoval:
     """Each method returns how many posts it deleted, for the reply, unless it deletes none by its nature.
 
     `on_forgotten` is called with the platform after each deletion, before the answer is given: for what was made of
-    posts and is kept elsewhere.
+    posts and is kept elsewhere. `on_runs_forgotten` gets the runs of workflows that somebody had started who was
+    forgotten: it ends them, and what the durable log has of them.
     """
+
+    on_runs_forgotten: Callable[[Sequence[TurnId]], Awaitable[None]] | None = None
 
     def __init__(
         self, mirror: ArchiveMirror, clock: Clock, *, on_forgotten: Callable[[str], Awaitable[object]] | None = None
@@ -46,19 +50,20 @@ class ArchiveRemoval:
             await work.reminders.forget_asker(_principal_key(platform, user_id))
             await work.projects.forget_author(_principal_key(platform, user_id))
             await work.questions.forget_asker(_principal_key(platform, user_id))
-            gone = await self._forget(work, platform, user_id)
-        await self._tell(platform)
+            gone, runs = await self._forget(work, platform, user_id)
+        await self._tell(platform, runs)
         return gone
 
     async def opt_out_user(self, platform: str, user_id: str) -> int:
         """As `forget_user`, and nothing is archived from now on. Reminders and tasks stay: they were asked for."""
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_out(platform, OptOutKind.USER, user_id, now=self._clock.now())
-            gone = await self._forget(work, platform, user_id)
-        await self._tell(platform)
+            gone, runs = await self._forget(work, platform, user_id)
+        await self._tell(platform, runs)
         return gone
 
-    async def _forget(self, work: UnitOfWork, platform: str, user_id: str) -> int:
+    async def _forget(self, work: UnitOfWork, platform: str, user_id: str) -> tuple[int, Sequence[TurnId]]:
+        """Returns how many posts are gone, and the runs of workflows."""
         key = _principal_key(platform, user_id)
         await self._mirror.set_forgotten(work, platform, user_id)
         await work.memories.forget_teller(key)
@@ -67,13 +72,13 @@ class ArchiveRemoval:
         await work.gaps.forget_asker(key)
         await work.events.forget_actor(key)
         await work.feeds.forget_subscriber(key)
-        await work.workflows.forget_starter(key)
+        runs = await work.workflows.forget_starter(key)
         # Answers that they gave go; those that others gave them lose their question.
         await work.proposals.forget_author(key)
         await work.proposals.forget_asker(key)
         gone = await work.archive.forget_author(platform, user_id)
         await withhold_sources(work, platform)
-        return gone
+        return gone, runs
 
     async def opt_in_user(self, platform: str, user_id: str) -> None:
         """Keeps what they write again; what was deleted stays deleted."""
@@ -109,9 +114,11 @@ class ArchiveRemoval:
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_in(platform, OptOutKind.ROLE, role_id)
 
-    async def _tell(self, platform: str) -> None:
+    async def _tell(self, platform: str, runs: Sequence[TurnId] = ()) -> None:
         if self._on_forgotten is not None:
             await self._on_forgotten(platform)
+        if runs and self.on_runs_forgotten is not None:
+            await self.on_runs_forgotten(runs)
 
 
 def _principal_key(platform: str, user_id: str) -> str:

@@ -233,6 +233,10 @@ class Chats:
         """Removes all chats and uploads of an owner, as `ChatRemoval.forget_owner` does."""
         await self._removal.forget_owner(owner, turn_ids)
 
+    async def forget_turns(self, turn_ids: Sequence[TurnId]) -> None:
+        """Stops turns outside of chats, and takes them out of the durable log."""
+        await self._removal.forget_turns(turn_ids)
+
     async def list_uploads(self, owner: str) -> Sequence[str]:
         """Returns the paths of all uploads of an owner."""
         return await self.uploads.list_paths(owner)

@@ -41,9 +41,7 @@ class ChatRemoval:
         """Removes all chats and uploads of an owner whose account ends, stops what runs in them, and takes these turns,
         also those outside of chats, out of the durable log.
         """
-        async with self._services.store.work(write=False) as work:
-            turns = await work.turns.find_many(turn_ids)
-        self._stop_open(turns)
+        await self._stop_turns(turn_ids)
         while True:
             async with self._services.store.work(write=False) as work:
                 chats = await work.chats.list_chats(owner)
@@ -53,6 +51,17 @@ class ChatRemoval:
                 await self.remove(chat)
         await self._services.durable.forget(await self._end_runs(turn_ids))
         await self._uploads.remove_owner(owner)
+
+    async def forget_turns(self, turn_ids: Sequence[TurnId]) -> None:
+        """Stops these turns, and takes them out of the durable log."""
+        if turn_ids:
+            await self._stop_turns(turn_ids)
+            await self._services.durable.forget(await self._end_runs(turn_ids))
+
+    async def _stop_turns(self, turn_ids: Sequence[TurnId]) -> None:
+        async with self._services.store.work(write=False) as work:
+            turns = await work.turns.find_many(turn_ids)
+        self._stop_open(turns)
 
     async def remove(self, chat: Chat) -> None:
         """Removes a chat, and stops what runs in it."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -209,7 +210,7 @@ class PolicyEngine:
         excess = await self._limiter.take(key, limits or (policy.rate_limits.default,))
         if excess is None:
             return None
-        return _deny(case, f"'{tool}' was used too often; free again in {excess.wait_s:.0f} s", RATE_LIMIT)
+        return _deny(case, f"'{tool}' was used too often; free again in {math.ceil(excess.wait_s)} s", RATE_LIMIT)
 
     async def _observe(self, case: GateCase, policy: GatePolicy) -> Verdict:
         """Without an observer, and where it is not sure, the owners decide."""

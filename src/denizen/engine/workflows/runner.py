@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import cast
@@ -18,7 +18,7 @@ from typing import cast
 import anyio
 
 from denizen.domain.authored_text import author_all, is_authored, join_texts, write_post
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound
 from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, join_text
@@ -26,7 +26,6 @@ from denizen.domain.principal import RoleName
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.rate_limit import RateLimit
-from denizen.domain.record import record
 from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.tool import Origin
@@ -64,29 +63,32 @@ from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
 from denizen.engine.prompt.context import TurnContext
 from denizen.engine.tools.toolbox import Toolbox, list_allowed
-from denizen.engine.workflows.history import (
-    FORGOTTEN,
-    describe_run,
-    keep_version,
-    load_reused,
-    load_version,
-    require_kept,
+from denizen.engine.workflows.history import describe_run, keep_version, load_reused, load_version, require_kept
+from denizen.engine.workflows.node_work import (
+    DENIED,
+    MAX_RATE_WAIT_S,
+    MAY_HAVE_ACTED,
+    PATIENT,
+    STOPPED,
+    TOO_OFTEN,
+    InnerWorkflow,
+    NodeOutcome,
+    NodeWait,
+    NodeWork,
+    RunStopped,
+    WalkLevel,
+    choose_batch,
+    explain_failure,
+    find_rate_wait_s,
+    is_wanted,
+    list_error,
+    raise_error,
+    read_wait,
 )
 from denizen.engine.workflows.patterns import find_groups
 from denizen.engine.workflows.people import Sleep, WaitingNodes, deadline, node_key
 from denizen.engine.workflows.tools import WorkflowTools, plan_call
-from denizen.ports.toolset import CallOptions, CallScope
-
-_DENIED = "workflow_denied"
-"""A no is not asked about again."""
-_MAY_HAVE_ACTED = "workflow_not_repeated"
-_STOPPED = "workflow_stopped"
-_FAILED, _FAILED_FOR_GOOD = "workflow_failed", "workflow_failed_for_good"
-"""A node has failed, and no way leads on: what is around it may be tried again, or not."""
-_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED, _FAILED_FOR_GOOD, FORGOTTEN})
-"""The codes of errors after which a node is not tried again."""
-
-_PATIENT = (NodeEffect.PEOPLE, NodeEffect.WAITS)
+from denizen.ports.toolset import CallOptions
 
 _log = logging.getLogger("denizen.workflows")
 
@@ -117,68 +119,6 @@ class WorkflowRunner:
             return await work.workflows.add_run(run)
 
 
-class _RunStopped(Exception):  # noqa: N818 - a `stop` node is no fault
-    def __init__(self, settings: JsonObject) -> None:
-        super().__init__()
-        self.is_failed = settings["result"] == "failed"
-        self.text = show_parts(settings["text"])
-        output = settings["output"]
-        self.output: Json = dict(output) if isinstance(output, Mapping) else {}
-
-
-@dataclass(slots=True, kw_only=True)
-class _Level:
-    """The nodes that run together: all of a workflow, or one round of a loop. `scope` grows with their outputs.
-    `is_retried`: what is around them is tried again when one of them fails.
-    """
-
-    workflow: Workflow
-    among: frozenset[str]
-    start: Sequence[str]
-    scope: dict[str, Json]
-    prefix: str = ""
-    depth: int = 0
-    is_retried: bool = False
-    replies: list[str] = field(default_factory=list[str])
-
-    def path(self, node: WorkflowNode) -> str:
-        return f"{self.prefix}{node.id}"
-
-
-@record
-class _NodeWork:
-    """A node that is about to run. `inputs` are its filled settings, of that size; `fault` is why they could not be
-    filled.
-    """
-
-    node: WorkflowNode
-    path: str
-    inputs: JsonObject
-    started_at: datetime
-    fault: DenizenError | None = None
-    size_chars: int = 0
-
-
-@record
-class _NodeWait:
-    """A node that waits for people or a time, `until` then at the latest. `scope` has the key of what it asks."""
-
-    work: _NodeWork
-    scope: CallScope
-    until: datetime
-
-
-@record
-class _InnerWorkflow:
-    """A workflow within the run: its definition, which stays the same when it is tried again, and what it said."""
-
-    workflow: Workflow
-    replies: list[str]
-
-
-_Outcome = NodeResult | DenizenError
-
-
 class _Run:
     """One run: it walks levels, runs their nodes, and writes down what each has done."""
 
@@ -195,11 +135,12 @@ class _Run:
         """By path, the nodes within loops and other workflows that have ended: a retry of what is around them goes on
         behind them.
         """
-        self._nested: dict[str, _InnerWorkflow] = {}
+        self._nested: dict[str, InnerWorkflow] = {}
         self._tries = Counter[str]()
-        self._waits: dict[str, _NodeWait] = {}
+        self._waits: dict[str, NodeWait] = {}
         """By path, the nodes that wait, also while others run."""
         self._races = 0
+        self._rate_pauses = 0
         self._count = 0
         self._left_chars = MAX_RUN_CHARS
         self._zone = agent_timezone(context.agent)
@@ -211,7 +152,7 @@ class _Run:
             "agent": self._context.agent.name,
             "started_by": self._context.turn.principal.name,
         }
-        level = _Level(
+        level = WalkLevel(
             workflow=workflow,
             among=workflow.list_level(),
             start=[start.trigger],
@@ -220,9 +161,9 @@ class _Run:
         said = ""
         try:
             await self._walk(level)
-        except _RunStopped as stop:
+        except RunStopped as stop:
             if stop.is_failed:
-                raise InvalidInput(stop.text or "The workflow ended as failed.", code=_STOPPED) from None
+                raise InvalidInput(stop.text or "The workflow ended as failed.", code=STOPPED) from None
             said = stop.text
         text, owed = join_texts("\n\n", filter(None, (*level.replies, said))), find_reply_target(self._context.turn)
         if not text:
@@ -236,11 +177,11 @@ class _Run:
             return start.scope
         return {**start.scope, "input": author_all(start.scope["input"])}
 
-    async def _walk(self, level: _Level) -> None:
+    async def _walk(self, level: WalkLevel) -> None:
         walk = GraphWalk(level.workflow, level.among, level.start)
         while ready := walk.list_ready():
             await self._check_not_forgotten()
-            batch = _choose_batch([level.workflow.nodes[each] for each in ready])
+            batch = choose_batch([level.workflow.nodes[each] for each in ready])
             for node, result in (await self._run_batch(level, batch)).items():
                 level.scope[node] = result.outputs
                 walk.finish(node, result.port)
@@ -254,21 +195,21 @@ class _Run:
 
     # --- the nodes of a batch ----------------------------------------------------------------------------------------
 
-    async def _run_batch(self, level: _Level, batch: Sequence[WorkflowNode]) -> Mapping[str, NodeResult]:
+    async def _run_batch(self, level: WalkLevel, batch: Sequence[WorkflowNode]) -> Mapping[str, NodeResult]:
         """Runs nodes side by side, those that failed again where they are to be retried. Returns the results of those
         that have ended. Raises the first error that no way leads on from.
         """
         known = [each for each in batch if level.path(each) in self._ended or level.path(each) in self._reused]
-        if batch[0].kind.effect in _PATIENT and not known:
+        if batch[0].kind.effect in PATIENT and not known:
             return await self._run_waits(level, batch)
         batch = known or batch
         works = [self._begin(level, node) for node in batch if level.path(node) not in self._ended]
-        outcomes: dict[str, _Outcome] = {each.path: each.fault for each in works if each.fault is not None}
+        outcomes: dict[str, NodeOutcome] = {each.path: each.fault for each in works if each.fault is not None}
         for each in works:
             if (kept := self._reused.get(each.path)) is not None:
                 outcomes[each.path] = NodeResult(port=kept.port, outputs=kept.outputs)
         attempt = 0
-        while waiting := [each for each in works if _is_wanted(each, outcomes.get(each.path), attempt)]:
+        while waiting := [each for each in works if is_wanted(each, outcomes.get(each.path), attempt)]:
             if attempt:
                 pause_s = max(float(show(each.node.settings["retry_after"])) for each in waiting)
                 await self._pause(f"{waiting[0].path}#{attempt}", pause_s)
@@ -279,9 +220,9 @@ class _Run:
         if level.prefix:
             self._ended |= {path: end for path, end in ends.items() if isinstance(end, NodeResult)}
         paths = {node.id: level.path(node) for node in batch}
-        return {key: _raise_error(ends[path] if path in ends else self._ended[path]) for key, path in paths.items()}
+        return {key: raise_error(ends[path] if path in ends else self._ended[path]) for key, path in paths.items()}
 
-    def _begin(self, level: _Level, node: WorkflowNode) -> _NodeWork:
+    def _begin(self, level: WalkLevel, node: WorkflowNode) -> NodeWork:
         self._count += 1
         if self._count > MAX_STEPS:
             raise LimitExceeded(
@@ -298,11 +239,11 @@ class _Run:
         now = self._services.clock.now()
         try:
             inputs = fill_settings(node, level.scope)
-            return _NodeWork(node, level.path(node), inputs, now, size_chars=check_inputs(inputs))
+            return NodeWork(node, level.path(node), inputs, now, size_chars=check_inputs(inputs))
         except DenizenError as error:
-            return _NodeWork(node, level.path(node), {}, now, error)
+            return NodeWork(node, level.path(node), {}, now, error)
 
-    async def _end(self, level: _Level, work: _NodeWork, outcome: _Outcome) -> _Outcome:
+    async def _end(self, level: WalkLevel, work: NodeWork, outcome: NodeOutcome) -> NodeOutcome:
         """Writes down how a node has ended. One that failed leads on by `on_error` where it can. What waits within it
         is not waited for any more.
         """
@@ -320,13 +261,13 @@ class _Run:
             status, error = NodeStatus.FAILED, outcome.explain()
             level.scope["error"] = outcome.message
             if work.node.list_targets(ON_ERROR):
-                result = NodeResult(port=ON_ERROR, outputs=_list_error(work.node, outcome))
+                result = NodeResult(port=ON_ERROR, outputs=list_error(work.node, outcome))
             else:
-                result = _explain_failure(level.workflow, work.path, outcome)
+                result = explain_failure(level.workflow, work.path, outcome)
         await self._write(work, status, result if isinstance(result, NodeResult) else NodeResult(port=""), error)
         return result
 
-    async def _write(self, work: _NodeWork, status: NodeStatus, result: NodeResult, error: str = "") -> None:
+    async def _write(self, work: NodeWork, status: NodeStatus, result: NodeResult, error: str = "") -> None:
         """Writes down what a node has done. In a run that is taken up again the first writing counts."""
         ran = NodeRun(
             id=node_run_id(self._context.turn.id, work.path),
@@ -345,17 +286,33 @@ class _Run:
             require_kept(await unit.workflows.find_run(ran.run))
             await unit.workflows.add_node(ran)
 
-    async def _attempt(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
+    async def _attempt(self, level: WalkLevel, works: Sequence[NodeWork], attempt: int) -> Sequence[NodeOutcome]:
         match works[0].node.kind.effect:
             case NodeEffect.ACTS:
-                return await self._call_tools(level, works, attempt)
+                return await self._call_tools(level, works)
             case _:
                 return [await self._run_alone(level, each, attempt) for each in works]
 
     # --- tools, people and times -------------------------------------------------------------------------------------
 
-    async def _call_tools(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
-        """Runs the tools of several nodes side by side, through the gate."""
+    async def _call_tools(self, level: WalkLevel, works: Sequence[NodeWork]) -> Sequence[NodeOutcome]:
+        """Runs the tools of several nodes side by side. Calls that come too often for a limit of the gate are made
+        again when it allows that, within `MAX_RATE_WAIT_S`.
+        """
+        outcomes, left_s = dict[str, NodeOutcome](), MAX_RATE_WAIT_S
+        waiting = works
+        while waiting:
+            outcomes |= dict(zip([each.path for each in waiting], await self._call_once(level, waiting), strict=True))
+            waits = {each.path: wait_s for each in works if (wait_s := find_rate_wait_s(outcomes[each.path]))}
+            pause_s = max(waits.values(), default=0)
+            waiting = [each for each in works if each.path in waits] if pause_s <= left_s else []
+            left_s -= pause_s
+            if waiting:
+                self._rate_pauses += 1
+                await self._pause(f"rate:{self._rate_pauses}", pause_s)
+        return [outcomes[each.path] for each in works]
+
+    async def _call_once(self, level: WalkLevel, works: Sequence[NodeWork]) -> Sequence[NodeOutcome]:
         generation, agent = self._context.generation, self._context.agent
         toolbox = Toolbox({**self._tools.bound, **await list_allowed(agent, generation.toolsets)})
         calls = [self._plan_call(each, level) for each in works]
@@ -365,7 +322,7 @@ class _Run:
         ends = zip(works, calls, results, strict=True)
         return [self._read_call(level, each, call, result, toolbox.find(call.tool)) for each, call, result in ends]
 
-    def _plan_call(self, work: _NodeWork, level: _Level) -> ToolCallPart:
+    def _plan_call(self, work: NodeWork, level: WalkLevel) -> ToolCallPart:
         """The id of the call, its idempotency key, is the same for every attempt. An agent that is asked again works in
         a further turn: the one that failed has ended.
         """
@@ -377,8 +334,8 @@ class _Run:
         )
 
     def _read_call(
-        self, level: _Level, work: _NodeWork, call: ToolCallPart, result: ToolResultPart, bound: BoundTool | None
-    ) -> _Outcome:
+        self, level: WalkLevel, work: NodeWork, call: ToolCallPart, result: ToolResultPart, bound: BoundTool | None
+    ) -> NodeOutcome:
         if not result.is_error:
             return NodeResult(outputs={"text": result.text, "is_error": False})
         is_unsent = call.id in self._steps.misfits
@@ -392,23 +349,23 @@ class _Run:
         if call.id in self._steps.excess:
             return LimitExceeded(
                 message,
-                code="workflow_rate",
-                fix="Give the node `retry` and a `retry_after` that is long enough, or raise the limit for "
-                f"'{call.tool}' under `gate.rate_limits.tool`.",
+                code=TOO_OFTEN,
+                fix=f"Give the node `retry` and a long `retry_after`, or raise the limit for '{call.tool}' under "
+                "`gate.rate_limits.tool`.",
             )
         if message.startswith("Denied: "):
-            return InvalidInput(message, code=_DENIED, fix=fix)
+            return InvalidInput(message, code=DENIED, fix=fix)
         is_safe = is_unsent or (bound is not None and (bound.spec.read_only or bound.spec.idempotent))
         if is_safe or not (work.node.settings["retry"] or level.is_retried):
             return InvalidInput(message, code="workflow_tool", fix=fix)
         return InvalidInput(
             message,
-            code=_MAY_HAVE_ACTED,
+            code=MAY_HAVE_ACTED,
             why=f"'{call.tool}' may have acted, and does not say that the same call again does no harm",
             fix=fix or "Look whether it acted before you run the workflow again from this node.",
         )
 
-    async def _run_waits(self, level: _Level, batch: Sequence[WorkflowNode]) -> Mapping[str, NodeResult]:
+    async def _run_waits(self, level: WalkLevel, batch: Sequence[WorkflowNode]) -> Mapping[str, NodeResult]:
         """Waits for people and times side by side until the first wait has ended, which the record keeps. The others
         go on when what follows from it is done. Returns nothing after a failure that is tried again.
         """
@@ -422,25 +379,25 @@ class _Run:
         won = cast("Mapping[str, Json]", await self._services.durable.step(f"race:{self._races}", race))
         path = str(won["path"])
         wait = self._waits.pop(path)
-        outcome = wait.work.fault or _read_wait(wait.work.node, cast("Mapping[str, Json]", won["row"]))
+        outcome = wait.work.fault or read_wait(wait.work.node, cast("Mapping[str, Json]", won["row"]))
         self._tries[path] += 1
-        if _is_wanted(wait.work, outcome, self._tries[path]):
+        if is_wanted(wait.work, outcome, self._tries[path]):
             await self._pause(f"{path}#{self._tries[path]}", float(show(wait.work.node.settings["retry_after"])))
             return {}
         end = await self._end(level, wait.work, outcome)
         if level.prefix and isinstance(end, NodeResult):
             self._ended[path] = end
-        return {wait.work.node.id: _raise_error(end)}
+        return {wait.work.node.id: raise_error(end)}
 
-    async def _plan_wait(self, work: _NodeWork) -> _NodeWait:
+    async def _plan_wait(self, work: NodeWork) -> NodeWait:
         key = node_key(self._context.scope, work.path)
         scope = replace(self._context.scope, taint=self._steps.taint, options=CallOptions(idempotency_key=key))
         if work.fault is not None:
-            return _NodeWait(work, scope, work.started_at)
+            return NodeWait(work, scope, work.started_at)
         seconds = work.inputs["seconds" if work.node.type == "wait" else "timeout"]
-        return _NodeWait(work, scope, deadline(await self._tell_time(work.path), seconds))
+        return NodeWait(work, scope, deadline(await self._tell_time(work.path), seconds))
 
-    async def _wait(self, wait: _NodeWait) -> Json:
+    async def _wait(self, wait: NodeWait) -> Json:
         if wait.work.fault is not None:
             return {}
         return await self._waiting.wait(wait.work.node.type, wait.scope, wait.work.inputs, wait.until)
@@ -471,7 +428,7 @@ class _Run:
 
     # --- nodes that run alone ----------------------------------------------------------------------------------------
 
-    async def _run_alone(self, level: _Level, work: _NodeWork, attempt: int) -> _Outcome:
+    async def _run_alone(self, level: WalkLevel, work: NodeWork, attempt: int) -> NodeOutcome:
         try:
             return await self._run_node(level, work, attempt)
         except DenizenError as error:
@@ -480,7 +437,7 @@ class _Run:
                 raise
             return error
 
-    async def _run_node(self, level: _Level, work: _NodeWork, attempt: int) -> NodeResult:
+    async def _run_node(self, level: WalkLevel, work: NodeWork, attempt: int) -> NodeResult:
         node, inputs = work.node, work.inputs
         if node.kind.is_trigger:
             given = level.scope.get("event") or level.scope.get("input")
@@ -510,9 +467,9 @@ class _Run:
                 return await self._nest(level, work)
             case _:
                 await self._write(work, NodeStatus.DONE, NodeResult(port=""))
-                raise _RunStopped(inputs)
+                raise RunStopped(inputs)
 
-    async def _find_pattern(self, work: _NodeWork) -> NodeResult:
+    async def _find_pattern(self, work: NodeWork) -> NodeResult:
         text, pattern = show(work.inputs["text"]), show(work.inputs["pattern"])
 
         async def act() -> Json:
@@ -525,7 +482,7 @@ class _Run:
         items: list[Json] = [each["match"] for each in found]
         return NodeResult(outputs={**first, "items": items, "count": len(items)})
 
-    async def _cool_down(self, level: _Level, work: _NodeWork) -> NodeResult:
+    async def _cool_down(self, level: WalkLevel, work: NodeWork) -> NodeResult:
         inputs = work.inputs
         limit = RateLimit(int(show(inputs["times"])), float(show(inputs["seconds"])))
         key = f"workflow\x00{level.workflow.name}\x00{work.node.id}\x00{show(inputs['key'])}"
@@ -538,7 +495,7 @@ class _Run:
         left = await self._services.durable.step(f"cooldown:{work.path}", act)
         return NodeResult(port=THEN if left is None else ELSE, outputs={"result": left is None, "wait_s": left or 0})
 
-    async def _ask_model(self, work: _NodeWork, attempt: int) -> NodeResult:
+    async def _ask_model(self, work: NodeWork, attempt: int) -> NodeResult:
         del attempt  # a further request is a further step
         prompt = PromptMessage(Role.USER, (TextPart(show(work.inputs["prompt"])),))
         request = replace(self._context.request([prompt]), tool_choice="none", keep_s=SHORT_S)
@@ -555,7 +512,7 @@ class _Run:
 
     # --- levels within -----------------------------------------------------------------------------------------------
 
-    async def _loop(self, level: _Level, work: _NodeWork) -> NodeResult:
+    async def _loop(self, level: WalkLevel, work: NodeWork) -> NodeResult:
         node, items = work.node, list_items(work.inputs["items"])
         most = int(show(work.inputs["most"]))
         if len(items) > most:
@@ -566,7 +523,7 @@ class _Run:
             )
         kept, room = list[Json](), OutputRoom()
         for index, item in enumerate(items):
-            within = _Level(
+            within = WalkLevel(
                 workflow=level.workflow,
                 among=level.workflow.list_level(node.id),
                 start=node.list_targets(EACH),
@@ -582,7 +539,7 @@ class _Run:
             room.take(kept[-1])
         return NodeResult(outputs={"items": kept, "count": len(kept)})
 
-    async def _nest(self, level: _Level, work: _NodeWork) -> NodeResult:
+    async def _nest(self, level: WalkLevel, work: NodeWork) -> NodeResult:
         name = show(work.inputs["workflow"])
         if level.depth >= MAX_DEPTH:
             raise LimitExceeded(
@@ -593,11 +550,11 @@ class _Run:
         if work.path not in self._nested:
             digest = str(await self._services.durable.step(f"workflow:{work.path}", partial(self._keep_version, name)))
             async with self._services.store.work(write=False) as unit:
-                self._nested[work.path] = _InnerWorkflow(await load_version(unit, digest), [])
+                self._nested[work.path] = InnerWorkflow(await load_version(unit, digest), [])
         workflow, replies = self._nested[work.path].workflow, self._nested[work.path].replies
         trigger = workflow.find_trigger("manual") or workflow.triggers[0]
         given = plan_nested_input(trigger, work.inputs["input"])
-        within = _Level(
+        within = WalkLevel(
             workflow=workflow,
             among=workflow.list_level(),
             start=[trigger.id],
@@ -610,9 +567,9 @@ class _Run:
         output: Json = {}
         try:
             await self._walk(within)
-        except _RunStopped as stop:
+        except RunStopped as stop:
             if stop.is_failed:
-                raise InvalidInput(stop.text or f"'{name}' ended as failed.", code=_STOPPED) from None
+                raise InvalidInput(stop.text or f"'{name}' ended as failed.", code=STOPPED) from None
             output, text = stop.output, stop.text
             within.replies += [text] if text else []
         return NodeResult(outputs={"reply": join_texts("\n\n", within.replies), "output": output})
@@ -623,52 +580,3 @@ class _Run:
         async with self._services.store.work() as work:
             await keep_version(work, workflow, self._services.clock.now())
         return workflow.digest
-
-
-def _choose_batch(ready: Sequence[WorkflowNode]) -> Sequence[WorkflowNode]:
-    """Returns the nodes that run next: one that only computes or asks a model, else all tools side by side, else all
-    that wait.
-    """
-    alone = next((each for each in ready if each.kind.effect in (NodeEffect.NONE, NodeEffect.MODEL)), None)
-    if alone is not None:
-        return [alone]
-    tools = [each for each in ready if each.kind.effect not in _PATIENT]
-    return tools or ready
-
-
-def _is_wanted(work: _NodeWork, outcome: _Outcome | None, attempt: int) -> bool:
-    """Whether the node is to be tried: for the first time, or again after an error that may pass."""
-    if outcome is None:
-        return True
-    retries = 0 if work.node.kind.is_trigger else int(show(work.node.settings["retry"]))
-    may_pass = isinstance(outcome, DenizenError) and work.fault is None and outcome.code not in _FINAL
-    return may_pass and attempt <= retries
-
-
-def _list_error(node: WorkflowNode, error: DenizenError) -> JsonObject:
-    """Returns the outputs of a node that failed and leads on: what else it would put out has no value."""
-    told: JsonObject = {"error": error.message, "code": error.code}
-    return told | {"is_error": True} if "is_error" in node.kind.outputs else told
-
-
-def _raise_error(outcome: _Outcome) -> NodeResult:
-    if isinstance(outcome, DenizenError):
-        raise outcome
-    return outcome
-
-
-def _explain_failure(workflow: Workflow, path: str, error: DenizenError) -> DenizenError:
-    """Returns the error of a run in which a node failed. What may pass stays such; an inner error is told as it is."""
-    if error.code in (_FAILED, _FAILED_FOR_GOOD):
-        return error
-    message = f"The node '{path}' of the workflow '{workflow.name}' failed: {error.message}"
-    family = Unavailable if isinstance(error, Unavailable) else InvalidInput
-    code = _FAILED_FOR_GOOD if error.code in _FINAL else _FAILED
-    return family(message, code=code, why=error.why, fix=error.fix)
-
-
-def _read_wait(node: WorkflowNode, row: Mapping[str, Json]) -> _Outcome:
-    if "fault" in row:
-        return InvalidInput(show(row["fault"]), code=show(row["code"]), fix=show(row["fix"]))
-    is_yes = row.get("approved" if node.type == "approval" else "answered", True)
-    return NodeResult(port=THEN if is_yes else ELSE, outputs=row)
