@@ -82,6 +82,36 @@ def test_opening_a_home_for_a_question_imports_no_web_server() -> None:
     assert list_packages(modules) & {"starlette", "uvicorn"} == set()
 
 
+UNUSED_BY_A_SERVER = {
+    "anthropic",
+    "authlib",
+    "discord",
+    "httpx2",
+    "jinja2",
+    "jsonschema",
+    "matplotlib",
+    "mcp",
+    "numpy",
+    "onnxruntime",
+    "openai",
+    "opentelemetry",
+    "playwright",
+    "prometheus_client",
+    "prompt_toolkit",
+    "pydantic_ai",
+    "requests",
+    "rich",
+    "sqlglot",
+    "statistics",
+    "xllamacpp",
+}
+
+
+def test_a_server_imports_nothing_that_it_may_never_need() -> None:
+    modules = modules_after("import denizen.app.build, denizen.app.serve, denizen.app.terminal_socket")
+    assert list_packages(modules) & UNUSED_BY_A_SERVER == set()
+
+
 def test_a_heavy_import_is_found() -> None:
     assert "pydantic" in list_packages(modules_after("import pydantic"))
 

@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse, Response
 from denizen.domain.ids import TurnId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.workflow import BrokenWorkflow, Workflow, WorkflowNode
-from denizen.domain.workflow_picture import draw_workflow
 from denizen.domain.workflow_run import NodeRun, WorkflowRunListing
 from denizen.engine.workflows.catalog import RunOrder, Workflows, new_key
 from denizen.ports.configuration import ConfigurationFault
@@ -165,6 +164,8 @@ class WorkflowRoutes:
         return Response(status_code=204)
 
     async def draw(self, request: Request) -> Response:
+        from denizen.domain.workflow_picture import draw_workflow
+
         picture = draw_workflow(self._workflows.get(request.path_params["workflow"]))
         return JSONResponse(asdict(WorkflowPicture(picture)))
 

@@ -73,8 +73,10 @@ class AccessRoute(Route):
 
     def __init__(self, method: str, path: str, handler: Handler | ASGIApp, access: Access) -> None:
         super().__init__(path, handler, methods=[method])
-        # A `{name:path}` takes everything, line breaks too: else another route of that path would answer with 405.
-        self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
+        if (
+            ":path}" in path
+        ):  # it takes everything, line breaks too: else another route of that path would answer with 405
+            self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
         self.access = access
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

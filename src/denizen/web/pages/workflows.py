@@ -15,7 +15,6 @@ from denizen.domain.ids import TurnId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.domain.workflow import BrokenWorkflow, Workflow
-from denizen.domain.workflow_picture import draw_workflow
 from denizen.domain.workflow_run import NodeRun, WorkflowRunListing
 from denizen.engine.workflows.catalog import RunOrder, new_key
 from denizen.ports.configuration import ConfigurationFault
@@ -212,6 +211,8 @@ class WorkflowPages:
         return lead_to(f"{WORKFLOWS}/{name}", done="changed" if done.changed else "same")
 
     async def draw(self, request: Request) -> Response:
+        from denizen.domain.workflow_picture import draw_workflow
+
         picture = draw_workflow(self._workflows.get(request.path_params["workflow"]))
         return Response(picture, media_type="image/svg+xml", headers=_PICTURE_HEADERS)
 
@@ -313,6 +314,8 @@ class WorkflowRunPages:
         if workflow is None:
             raise NotFound("The workflow was changed since this run.", code="workflow_unknown")
         states = {each.path: each.status.value for each in listing.nodes}
+        from denizen.domain.workflow_picture import draw_workflow
+
         return Response(draw_workflow(workflow, states), media_type="image/svg+xml", headers=_PICTURE_HEADERS)
 
     async def rerun(self, request: Request) -> Response:
