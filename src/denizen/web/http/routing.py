@@ -104,7 +104,10 @@ class IndexedRouter(Router):
 
     def __init__(self, routes: Sequence[BaseRoute]) -> None:
         super().__init__(routes)
-        heads = [(_list_fixed(getattr(route, "path", "")), route) for route in routes]
+        heads: list[tuple[tuple[str, ...], BaseRoute]] = []
+        for route in routes:
+            segments = str(getattr(route, "path", "")).split("/")[1 : _HEAD + 1]
+            heads.append((tuple(takewhile(lambda segment: "{" not in segment, segments)), route))
         self._routers = {
             head: Router([route for fixed, route in heads if head[: len(fixed)] == fixed])
             for head in {(), *(fixed for fixed, _ in heads)}
@@ -125,11 +128,6 @@ class IndexedRouter(Router):
 
 _HEAD = 2
 """How many segments of a path tell its routes apart well enough."""
-
-
-def _list_fixed(path: str) -> tuple[str, ...]:
-    """Returns the first segments of a pattern, up to one that stands for several."""
-    return tuple(takewhile(lambda segment: "{" not in segment, path.split("/")[1 : _HEAD + 1]))
 
 
 def list_routes(routes: Iterable[BaseRoute], access: Access) -> Sequence[BaseRoute]:

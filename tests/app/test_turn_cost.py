@@ -1,0 +1,72 @@
+"""What a plain turn costs, counted: a busy machine changes no count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from denizen.app.build import OpenOptions, open_denizen
+from denizen.app.model_choice import ModelChoice
+from denizen.domain.turn import TurnStatus
+from denizen.testing.model_server import ModelAnswer, model_server
+from tests.app.home_folder import Home, make_request
+
+pytestmark = pytest.mark.anyio
+
+TURNS = 5
+MOST_STATEMENTS = 28
+"""In the store and in the durable log, those that begin a transaction among them."""
+MOST_COMMITS = 6
+"""Of the message with its turn, of what happened in it, and of the run: its begin, its one step twice, and its end."""
+
+
+@contextmanager
+def counting() -> Generator[Counter[str]]:
+    """Counts statements and commits of all engines."""
+    counts = Counter[str]()
+
+    def count_statement(*_: object) -> None:
+        counts["statements"] += 1
+
+    def count_commit(*_: object) -> None:
+        counts["commits"] += 1
+
+    listeners = {"before_cursor_execute": count_statement, "commit": count_commit}
+    for name, listener in listeners.items():
+        event.listen(sa.Engine, name, listener)
+    try:
+        yield counts
+    finally:
+        for name, listener in listeners.items():
+            event.remove(sa.Engine, name, listener)
+
+
+CONFIG = """
+models:
+  providers: {{lab: {{kind: openai-compatible, base_url: "{url}"}}}}
+  aliases: {{balanced: lab/one}}
+"""
+
+
+async def test_a_plain_turn_makes_few_statements_and_commits_and_one_model_request(home: Home) -> None:
+    least: dict[str, int] = {}
+    async with model_server() as server:
+        home.write(CONFIG.format(url=server.openai_url))
+        server.script(*[ModelAnswer(text="Hello.")] * (TURNS + 1))
+        with counting() as counts:
+            async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
+                await denizen.turns.ask(make_request(denizen, "hello", "first"))
+                for number in range(TURNS):
+                    counts.clear()
+                    done = await denizen.turns.ask(make_request(denizen, "hello", f"m{number}"))
+                    assert done.status is TurnStatus.DONE
+                    # Other work may go on beside a turn, so the cheapest one counts.
+                    least = {name: min(least.get(name, count), count) for name, count in counts.items()}
+        assert len(server.bodies) == TURNS + 1
+    assert 0 < least["statements"] <= MOST_STATEMENTS, least
+    assert 0 < least["commits"] <= MOST_COMMITS, least
