@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def count_ended(connection: psycopg.Connection[Any]) -> dict[str, int]:
 
 
 @contextmanager
-def open_database(url: str) -> Iterator[str]:
+def open_database(url: str) -> Generator[str]:
     if url:
         yield url
         return

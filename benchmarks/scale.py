@@ -1,4 +1,4 @@
-"""What a fleet costs that serves many servers of Discord: a gateway, and one, two or three workers, on one Postgres.
+"""Measures what a message and a turn cost a fleet that serves many servers: a gateway and one to three workers.
 
     python -m benchmarks scale [POSTGRES_URL]
 

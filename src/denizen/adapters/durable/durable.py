@@ -363,11 +363,15 @@ class DbosExecution:
     ) -> Json:
         from denizen.adapters.durable.log import RunLostError
 
+        opened = self._open
         result: RecordedValue | RunResult | None = None
         with anyio.CancelScope() as recording:
 
             async def act() -> RecordedValue:
-                await self._wait_for_lease()
+                # This process may be taken for dead, as after it was frozen or while its database is away, and another
+                # one may be doing this very step. A run that was lost is stopped in this wait.
+                while opened is not None and not opened.recovery.holds_lease():  # noqa: ASYNC110 - a thread renews it
+                    await anyio.sleep(_POLL_FIRST_S)
                 try:
                     with inside_step():
                         done = RecordedValue(await perform(action, run_id=run.id, name=f"step {name}"))
@@ -390,14 +394,6 @@ class DbosExecution:
         if result is None:
             await leave(run)
         return decode(result.text) if isinstance(result, RecordedValue) else result.value
-
-    async def _wait_for_lease(self) -> None:
-        """Waits while this process may be taken for dead, as after it was frozen or while its database is away: another
-        one may be doing this very step. A run that was lost is stopped meanwhile.
-        """
-        opened = self._open
-        while opened is not None and not opened.recovery.holds_lease():  # noqa: ASYNC110 - another thread renews it
-            await anyio.sleep(_POLL_FIRST_S)
 
 
 def _is_stopped(run: ActiveRun, task: asyncio.Task[object]) -> bool:
