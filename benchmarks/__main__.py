@@ -3,6 +3,8 @@
     start turns growth size     whole processes, the default
     gate                        what the gate costs a call
     fleet                       turns a second with one worker and with two; an empty database as above, or none
+    scale                       what a message and a turn cost a fleet that serves 200 servers; a database as above
+    in_flight                   10,000 turns in flight and the loss of a worker; an empty database as above, or none
     discord sources events      whole processes too; take minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
@@ -46,12 +48,14 @@ from benchmarks import (
     fleet,
     gate,
     growth,
+    in_flight,
     indexing,
     memory,
     pages,
     retrieval,
     routing,
     sandbox,
+    scale,
     search,
     size,
     sources,
@@ -72,6 +76,8 @@ PARTS = {
     "archive_quality": archive_quality.main,
     "durable": durable.main,
     "fleet": fleet.main,
+    "in_flight": in_flight.main,
+    "scale": scale.main,
     "event_loop": event_loop.main,
     "sandbox": sandbox.main,
     "cache": cache.main,

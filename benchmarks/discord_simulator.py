@@ -19,13 +19,14 @@ import anyio.lowlevel
 from anyio import to_thread
 
 from benchmarks.model import WORDS
-from denizen.testing.discord import DiscordServer, SimApplication, SimChannel, SimMessage, open_discord
+from denizen.testing.discord import DiscordServer, SimApplication, SimChannel, SimMessage, SimUser, open_discord
 from denizen.testing.discord.rest.limits import SimRateLimit
 from denizen.testing.discord.state.changes import MessageSent, SimChange
 
 ANSWER = "".join(WORDS)
 NO_LIMIT = SimRateLimit(1_000_000_000, 1.0)
 ANSWERED_WITHIN_S = 60.0
+ALL_ANSWERED_WITHIN_S = 300.0
 SAID_AT_ONCE = 50
 """So many messages are said before the server looks at what else is to do."""
 PLAIN = "The gateway fell over again at noon, and nobody has looked at the logs of the worker yet. #{}"
@@ -43,6 +44,7 @@ class SimulatedGuild:
         self._ada: SimApplication = self._admit("Ada")
         self._waiting: dict[int, anyio.Event] = {}
         self._answered_s: dict[int, float] = {}
+        self._talkers: list[tuple[SimChannel, Sequence[SimUser]]] = []
         self._wrong = ""
         server.store.subscribe(self._notice)
 
@@ -60,6 +62,37 @@ class SimulatedGuild:
             for number in range(each):
                 self._world.say(self._ana, channel, PLAIN.format(number))
         return [channel.id for channel in self._channels]
+
+    def grow(self, guilds: int, members: int) -> None:
+        """Further guilds, with the bot and so many members and one channel in each, which are then those of `talk`."""
+        for number in range(guilds):
+            people = [self._world.add_person(f"Person {number}-{each}") for each in range(members)]
+            guild = self._world.add_guild(f"Guild {number}", owner=people[0])
+            for member in (*people[1:], self._ada.user):
+                guild.join(member)
+            self._talkers.append((guild.add_channel("general"), people))
+
+    async def talk(self, for_s: float, per_s: float, asked_every: int) -> dict[str, float]:
+        """Members of all guilds say so much a second, every so many-th of it a question. Returns the counts when each
+        question is answered, and how many seconds the answers took in the middle and at most.
+        """
+        began_s, count, asked = time.monotonic(), int(for_s * per_s), dict[int, float]()
+        for number in range(count):
+            channel, people = self._talkers[number % len(self._talkers)]
+            who = people[number // len(self._talkers) % len(people)]
+            if number % asked_every:
+                self._world.say(who, channel, PLAIN.format(number))
+            else:
+                said = self._world.say(who, channel, f"{self._ada.mention} hello {number}")
+                asked[said.id] = time.monotonic()
+            await anyio.sleep(max(0.0, began_s + number / per_s - time.monotonic()))
+        with anyio.move_on_after(ALL_ANSWERED_WITHIN_S):
+            for key in asked:
+                await self._waiting.setdefault(key, anyio.Event()).wait()
+        took_s = sorted(self._answered_s[key] - at_s for key, at_s in asked.items() if key in self._answered_s)
+        middle_s, most_s = (took_s[len(took_s) // 2], took_s[-1]) if took_s else (0.0, 0.0)
+        said_s = {"said": count, "asked": len(asked), "answered": len(took_s)}
+        return {**said_s, "middle_s": middle_s, "most_s": most_s, "took_s": time.monotonic() - began_s}
 
     async def say(self, rooms: int, each: int) -> float:
         """Plain messages in the first so many channels, all at once; when it began, on the clock of the machine."""
@@ -116,6 +149,10 @@ class SimulatedGuild:
                 return self.fill(**order)
             case "say":
                 return await self.say(**order)
+            case "grow":
+                return self.grow(**order)
+            case "talk":
+                return await self.talk(**order)
             case "ask":
                 return await self.ask(**order)
             case "question":

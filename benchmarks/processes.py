@@ -21,7 +21,7 @@ from pathlib import Path
 
 import denizen
 
-READY_WITHIN_S = 60.0
+READY_WITHIN_S = 240.0
 STOPS_WITHIN_S = 10.0
 _POLL_S = 0.005
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -363,13 +363,13 @@ class DbosExecution:
     ) -> Json:
         from denizen.adapters.durable.log import RunLostError
 
+        opened = self._open
         result: RecordedValue | RunResult | None = None
         with anyio.CancelScope() as recording:
 
             async def act() -> RecordedValue:
-                # While this process may be taken for dead, as after it was frozen or while its database is away,
-                # another one may be doing this very step. A run that was lost is stopped meanwhile.
-                opened = self._open
+                # This process may be taken for dead, as after it was frozen or while its database is away, and another
+                # one may be doing this very step. A run that was lost is stopped in this wait.
                 while opened is not None and not opened.recovery.holds_lease():  # noqa: ASYNC110 - a thread renews it
                     await anyio.sleep(_POLL_FIRST_S)
                 try:
