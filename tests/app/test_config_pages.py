@@ -151,7 +151,7 @@ async def test_a_custom_tool_is_changed_in_its_form(home: Home) -> None:
 async def test_a_schedule_is_changed_on_its_page(home: Home) -> None:
     async with open_pages(home) as pages:
         form = {"name": "news", "prompt": "What is new?", "wake_agent": "yes", "to": "log"}
-        await pages.send("/admin/schedules/news", **form, cron="0 7 * * *")
+        await pages.send("/admin/schedules/news", **form, when="0 7 * * *")
         assert ("0 7 * * *" in pages.text, pages.now.schedules["news"].cron) == (True, "0 7 * * *")
 
 

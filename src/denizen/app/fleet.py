@@ -112,8 +112,10 @@ class LonePresence:
                 await self._nodes.beat()
                 living = await find_living(self._tables)
                 if living and not is_warned:
-                    words = "a fleet works on the database of this process, which has no role: stop one of them"
-                    _log.error(words, extra={"processes": ", ".join(living)})
+                    _log.error(
+                        "a fleet works on the database of this process, which has no role: stop one of them",
+                        extra={"processes": ", ".join(living)},
+                    )
                 is_warned = bool(living)
             await anyio.sleep(BEAT_S)
 
