@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
 from denizen_sdk.records import from_json, record
 
@@ -104,6 +106,22 @@ class ScheduleCalls(ClientCalls):
         path = f"/api/schedules/{quote_segment(schedule)}/run"
         row = await self._connection.request("POST", path, headers=idempotency_headers(idempotency_key))
         return from_json(StartedRun, row).run
+
+    async def add_schedule(self, name: str, *, when: str, prompt: str = "", **keys: Any) -> ScheduleInfo:  # noqa: ANN401 - JSON
+        """Adds a schedule to the configuration. `when` is words, such as `every Monday at 9` or `in 3 hours`, or a cron
+        expression; `keys` are others of a section of `schedules`, such as `zone`, `delivery` or `tool`. For owners.
+        """
+        body = {"name": name, "when": when, **({"prompt": prompt} if prompt else {}), **keys}
+        return from_json(ScheduleInfo, await self._connection.request("POST", "/api/schedules", body=body))
+
+    async def change_schedule(self, schedule: str, **keys: Any) -> ScheduleInfo:  # noqa: ANN401 - JSON
+        """Changes these keys of a schedule in the configuration; None takes one out. For owners."""
+        path = f"/api/schedules/{quote_segment(schedule)}"
+        return from_json(ScheduleInfo, await self._connection.request("PUT", path, body=keys))
+
+    async def remove_schedule(self, schedule: str) -> None:
+        """Takes a schedule out of the configuration. The history of its runs stays. For owners."""
+        await self._connection.request("DELETE", f"/api/schedules/{quote_segment(schedule)}")
 
     async def switch_schedule(self, schedule: str, *, enabled: bool) -> ScheduleInfo:
         """Switches a schedule on or off, in the configuration. For owners."""

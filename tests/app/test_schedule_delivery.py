@@ -30,7 +30,7 @@ REPORT = RunReport(
 def load(home: Home, delivery: str, rest: str = "", **environ: str) -> tuple[HomeRunSender, ScheduleDelivery]:
     """Returns the sender of a configuration with a schedule, and where its answers go."""
     text = f"schedules: {{news: {{cron: '@daily', prompt: x, delivery: {delivery}}}}}\n{rest}"
-    settings = home.load(text, **environ)
+    settings = home.load(text, known_tools=None, **environ)
     sender = HomeRunSender(settings, ImapMailbox(ManualClock()), ManualClock())
     return sender, settings.schedules["news"].conduct.delivery
 

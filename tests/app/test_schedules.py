@@ -340,3 +340,27 @@ async def test_people_say_times_in_words_and_have_no_other_times_for_it(home: Ho
         with pytest.raises(InvalidInput, match="not in the future"):
             await ana.add("late", "today at 0:00", "Tea.")
         assert "often" not in server.text and "late" not in server.text
+
+
+async def test_a_schedule_is_added_changed_and_removed_over_http(home: Home) -> None:
+    async with open_schedules(home) as server, server.client("key-of-olga") as olga:
+        added = await olga.add_schedule(
+            "tea", when="every Monday at 9", prompt="Tea.", zone="Europe/Berlin", jitter="5m"
+        )
+        assert (added.times.when, added.times.zone) == ("every Monday at 9 (0 9 * * mon)", "Europe/Berlin")
+        changed = await olga.change_schedule("tea", when="in 3 hours", jitter=None)
+        assert changed.times.at is not None and changed.times.cron == ""
+        assert "said: in 3 hours" in server.text and "# Every morning." in server.text
+        for wrong in ({"when": "soon", "prompt": "x"}, {"when": "every day at 9"}):
+            with pytest.raises(ApiError) as refused:
+                await olga.add_schedule("other", **wrong)
+            assert refused.value.status == 400
+        with pytest.raises(ApiError) as taken:
+            await olga.add_schedule("tea", when="every day at 9", prompt="x")
+        assert taken.value.status == 409
+        await olga.remove_schedule("tea")
+        assert server.text == TEXT
+        async with server.client("key-of-ada") as ada:
+            with pytest.raises(ApiError) as barred:
+                await ada.add_schedule("tea", when="every day at 9", prompt="x")
+            assert barred.value.status == 403

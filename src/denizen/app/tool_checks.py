@@ -200,10 +200,13 @@ def _list_hook_tools(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _list_listener_tools(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
-    """Yields the tool of each listener that calls one, with where it is written."""
+    """Yields the tool of each listener and schedule that calls one, with where it is written."""
     for name, section in settings.config.listeners.items():
         if section.enabled and section.tool:
             yield ("listeners", name, "tool"), section.tool
+    for name, schedule in settings.config.schedules.items():
+        if schedule.tool:
+            yield ("schedules", name, "tool"), schedule.tool
 
 
 def _find_key(settings: Settings, agent: str, key: str) -> KeyPath:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +97,10 @@ def disable(home: Path, name: str) -> None:
 @click.argument("name")
 @click.option("--when", help="When: 'every Monday at 9', 'every 2 hours', 'in 3 hours', 'tomorrow at 9'.")
 @click.option("--cron", help="Or an expression: minute, hour, day, month and weekday, or a name such as @daily.")
-@click.option("--prompt", required=True, help="What the agent is told.")
+@click.option("--prompt", help="What the agent is told.")
+@click.option("--tool", help="Instead of a prompt: the tool that is called.")
+@click.option("--workflow", help="Instead of a prompt: the workflow that is run.")
+@click.option("--args", metavar="JSON", help="Arguments of the tool, or inputs of the workflow, as a JSON object.")
 @click.option("--zone", help="Time zone of these times.  [default: that of the agent, or else UTC]")
 @click.option("--agent", help="The agent that gets it.  [default: the default agent]")
 @click.option("--session", help="Name of the session.  [default: cron:NAME]")
@@ -118,7 +122,10 @@ def add(  # noqa: PLR0913 - each is an option
     name: str,
     when: str | None,
     cron: str | None,
-    prompt: str,
+    prompt: str | None,
+    tool: str | None,
+    workflow: str | None,
+    args: str | None,
     zone: str | None,
     agent: str | None,
     session: str | None,
@@ -154,6 +161,9 @@ def add(  # noqa: PLR0913 - each is an option
         **(_read_times(settings, when, zone, agent) if when else {"cron": cron}),
         "zone": zone,
         "prompt": prompt,
+        "tool": tool,
+        "workflow": workflow,
+        "args": _read_args(args),
         "agent": agent,
         "session": session,
         "new_session": new_session or None,
@@ -228,6 +238,13 @@ def _read_delivery(channel: str | None, person: str | None) -> Json:
     if person:
         return {"to": "discord-dm"} | ({} if person == "owner" else {"target": person})
     return None
+
+
+def _read_args(text: str | None) -> Json:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError as error:
+        raise click.UsageError('--args is no JSON; write \'{"name": "value"}\'.') from error
 
 
 def _read_sending(webhook: str | None, secret: str | None, mail: str | None, subject: str | None) -> Json:

@@ -18,8 +18,10 @@ from zoneinfo import ZoneInfo
 from denizen.domain.budget import BudgetLimits
 from denizen.domain.hook import NO_HOOKS, Hooks, fill_args
 from denizen.domain.ids import AgentName, TurnId, derive
+from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind, name_schedule
 from denizen.domain.record import record
+from denizen.domain.workflow import Workflow
 
 LATE_AFTER = timedelta(minutes=2)
 """A time that is seen so much later was missed: the server was not there."""
@@ -132,7 +134,8 @@ class Schedule:
     those of the operator; `life` then tells it from others that have had its name. `barred`: the operator has switched
     it off, which binds its owner. `templates` has the texts that name variables, as the configuration has them, by
     field. With `jitter`, each time comes later by up to so much. One that belongs to a `workflow` runs
-    that, from its node `trigger`.
+    that, from its node `trigger`; one without such a node begins as by hand and is given `args`. A `tool_call` is the
+    workflow of one that calls a tool.
     """
 
     name: str
@@ -152,6 +155,8 @@ class Schedule:
     jitter: timedelta = timedelta()
     workflow: str = ""
     trigger: str = ""
+    args: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    tool_call: Workflow | None = None
     templates: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

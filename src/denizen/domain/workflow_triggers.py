@@ -106,15 +106,15 @@ def list_schedules(
                 )
 
 
-def read_tool_call(listener: str, tool: str, args: Mapping[str, Json]) -> WorkflowReading:
-    """Reads the workflow of a listener that calls a tool: its run has steps, approvals and a history like all others.
-    The places in `args` begin within the event, as in all texts of listeners.
+def read_tool_call(name: str, tool: str, args: Mapping[str, Json], *, caller: str = "listener") -> WorkflowReading:
+    """Reads the workflow of a listener, or schedule, that calls a tool: its run has steps, approvals and a history like
+    all others. The places in `args` begin within the event, as in all texts of listeners.
     """
     nodes: dict[str, Json] = {
         CALL_TRIGGER: {"type": "on_event", "on": ["*"], "then": CALL_NODE},
         CALL_NODE: {"type": "call_tool", "tool": tool, "args": _begin_within_event(args)},
     }
-    return read_workflow(f"listener-{listener}"[:MAX_NAME_CHARS], {"nodes": nodes})
+    return read_workflow(f"{caller}-{name}"[:MAX_NAME_CHARS], {"nodes": nodes})
 
 
 def _begin_within_event(value: Json) -> Json:

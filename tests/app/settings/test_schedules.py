@@ -212,3 +212,26 @@ def test_jitter_and_budget_are_said_for_each_schedule(home: Home) -> None:
 @pytest.mark.parametrize("times", ["when: every 5 minutes", "at: 2026-12-24T18:30"])
 def test_a_jitter_that_would_mix_up_the_runs_is_refused(home: Home, times: str) -> None:
     assert "shorter than the time between" in refuse(home, write(f"{times}\nprompt: x\njitter: 5m"))["message"]
+
+
+def test_a_schedule_calls_a_tool_or_runs_a_workflow_instead_of_a_prompt(home: Home) -> None:
+    tool = home.load(write("when: every hour\ntool: calculator\nargs: {expression: 1 + 1}")).schedules["news"]
+    assert tool.tool_call is not None and (tool.prompt, tool.trigger) == ("", "start")
+    workflow = home.load(write("when: every hour\nworkflow: greet\nargs: {who: Ana}")).schedules["news"]
+    assert (workflow.workflow, workflow.args, workflow.tool_call) == ("greet", {"who": "Ana"}, None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("prompt: x\ntool: calculator", "has prompt and tool"),
+        ("prompt: x\nargs: {a: 1}", "a prompt has no arguments"),
+        ("tool: calculator\ndelivery: {to: mail, target: a@example.org}", "no answer to deliver"),
+        ("tool: calculator\nowner: platform_user:discord:7", "the schedule of a person has a prompt"),
+        ("tool: calculator\nargs: {a: '${TOKEN}'}", "arguments name no variables"),
+    ],
+)
+def test_what_a_schedule_cannot_do_is_refused(home: Home, lines: str, message: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        home.load(write(f"when: every hour\n{lines}"), TOKEN="t")
+    assert message in str(raised.value.context["problems"])

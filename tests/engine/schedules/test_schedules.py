@@ -33,6 +33,8 @@ from denizen.domain.schedule import (
 from denizen.domain.tool import Tier
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
+from denizen.domain.workflow_run import STARTED, start_from_json
+from denizen.domain.workflow_triggers import CALL_TRIGGER, read_tool_call
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
@@ -477,6 +479,20 @@ async def test_what_the_schedules_of_a_person_ask_and_cost_is_charged_to_that_pe
         async with server.engine.store.work(write=False) as work:
             spent = await work.spending.read([seven], now=server.clock.now())
         assert spent[seven].day_requests == 1
+
+
+async def test_a_schedule_that_calls_a_tool_begins_the_run_of_a_workflow_and_no_prompt() -> None:
+    made = read_tool_call("news", "look", {"q": "at {{planned_at}}"}, caller="schedule").workflow
+    called = replace(HOURLY, prompt="", tool_call=made, trigger=CALL_TRIGGER)
+    model = ScriptedModel()
+    async with open_process(called, model=model) as server:
+        await server.pass_time(hours=1)
+        [run] = await server.runs()
+        assert run.turn is not None and model.requests == []
+        start = start_from_json(run.turn.options[STARTED])
+        assert start is not None and (start.name, start.trigger) == ("schedule-news", CALL_TRIGGER)
+        assert start.scope == {"event": {"planned_at": "2026-11-21T13:00:00+00:00"}}
+        assert run.turn.principal.key == "schedule:news"
 
 
 async def test_jitter_makes_each_time_later_in_the_same_way_everywhere() -> None:

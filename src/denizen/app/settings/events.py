@@ -28,7 +28,7 @@ from denizen.app.settings.fields import (
     read_digits,
     refuse,
 )
-from denizen.app.settings.interpolation import as_written, references
+from denizen.app.settings.interpolation import as_written, names_variable
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.schedules import find_account_missing
 from denizen.app.settings.yaml_document import ConfigDocument
@@ -237,23 +237,11 @@ class ListenerSection(ActionSection):
         if unused := next((key for key in ("message", "channel", "session") if getattr(self, key)), ""):
             fix = "Take it out, or write it among the args if the tool takes it."
             raise refuse("the call of a tool does not use it.", fix, key=unused)
-        if _names_variable(self.args):
+        if names_variable(self.args):
             message = "arguments name no variables: they are kept with each run, for people to read."
             raise refuse(message, "Write $${ for a plain `${`; secrets stand in the settings of tools.", key="args")
         for problem in read_tool_call("name", self.tool, self.args).problems:
             raise refuse(problem.message, problem.fix, key="args")
-
-
-def _names_variable(value: object) -> bool:
-    match value:
-        case str():
-            return bool(references(as_written(value)))
-        case dict():
-            return any(map(_names_variable, cast("dict[str, object]", value).values()))
-        case list():
-            return any(map(_names_variable, cast("list[object]", value)))
-        case _:
-            return False
 
 
 class RouteSection(ActionSection):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, cast
 
 from denizen.app.settings.problem import KeyPath
 from denizen.domain.json import Json
@@ -127,3 +127,16 @@ class _Work:
 def _default(match: re.Match[str]) -> str | None:
     written: str | None = match["default"]
     return None if written is None else written[2:]
+
+
+def names_variable(value: object) -> bool:
+    """Returns whether a text within this value names a variable."""
+    match value:
+        case str():
+            return bool(references(as_written(value)))
+        case dict():
+            return any(map(names_variable, cast("dict[str, object]", value).values()))
+        case list():
+            return any(map(names_variable, cast("list[object]", value)))
+        case _:
+            return False

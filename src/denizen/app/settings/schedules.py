@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
@@ -33,7 +33,7 @@ from denizen.app.settings.fields import (
 )
 from denizen.app.settings.gate import JobBudgetSection
 from denizen.app.settings.hooks import HooksSection, find_misspelt_variables
-from denizen.app.settings.interpolation import InterpolatedText, as_written, expand_tree
+from denizen.app.settings.interpolation import InterpolatedText, as_written, expand_tree, names_variable
 from denizen.app.settings.knowledge import PrivateHost
 from denizen.app.settings.problem import ConfigProblem, KeyPath, find_closest, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
@@ -58,6 +58,7 @@ from denizen.domain.schedule import (
     ScheduleConduct,
     ScheduleDelivery,
 )
+from denizen.domain.workflow_triggers import CALL_TRIGGER, read_tool_call
 
 PROMPT_CHARS = 20_000
 LOG, NONE, CHANNEL, DIRECT = "log", "none", "discord", "discord-dm"
@@ -274,7 +275,15 @@ class ScheduleSection(Section):
         description="Each time comes later by up to so many seconds, or `5m`, so that not all schedules run at once.",
     )
     zone: Zone = Field(default="", description="Time zone of these times; unset: that of the agent, or else UTC.")
-    prompt: Annotated[SomeText, at_most(PROMPT_CHARS)] = Field(description="What the agent is told.")
+    prompt: Annotated[SomeText, at_most(PROMPT_CHARS)] = Field(default="", description="What the agent is told.")
+    tool: Text = Field(default="", description="Instead of a prompt: the tool that is called, without a model.")
+    workflow: Text = Field(
+        default="", description="Instead of a prompt: the workflow that is run, from its `manual` trigger."
+    )
+    args: dict[str, Any] = Field(
+        default_factory=dict[str, Any],
+        description="Arguments of the tool (`{{planned_at}}` is the time of the run), or inputs of the workflow.",
+    )
     agent: Text = Field(default="", description="The agent that gets it; empty: the default agent.")
     session: Annotated[Text, at_most(MAX_NAME_CHARS)] = Field(
         default="", description="Name of the session; empty: `cron:NAME`. Schedules with the same one share it."
@@ -311,6 +320,29 @@ class ScheduleSection(Section):
             raise refuse(f"a schedule {told}.", "Write one of when: every day at 9:00, cron: 0 9 * * *, or at.")
         if self.said and not self.at:
             raise refuse("`said` belongs to `at`.", "Write the words as when.", key="said")
+        return self
+
+    @model_validator(mode="after")
+    def _has_action(self) -> Self:
+        given = [key for key in ("prompt", "tool", "workflow") if getattr(self, key).strip()]
+        if len(given) != 1:
+            told = f"has {' and '.join(given)}" if given else "has nothing to do: its prompt is missing"
+            raise refuse(f"a schedule {told}.", "Write one of prompt, tool and workflow.")
+        if self.prompt:
+            if self.args:
+                raise refuse("a prompt has no arguments.", "Take them out.", key="args")
+            return self
+        if self.delivery.to not in (LOG, NONE):
+            fix = "Give it a prompt, or have the tool or a node of the workflow post it."
+            raise refuse("a tool and a workflow have no answer to deliver.", fix, key="delivery")
+        if self.owner:
+            raise refuse("the schedule of a person has a prompt.", "Take the owner out: then it is yours.", key="owner")
+        if names_variable(self.args):
+            message = "arguments name no variables: they are kept with each run, for people to read."
+            raise refuse(message, "Write $${ for a plain `${`; secrets stand in the settings of tools.", key="args")
+        problems = read_tool_call("name", self.tool, self.args, caller="schedule").problems if self.tool else ()
+        for problem in problems:
+            raise refuse(problem.message, problem.fix, key="args")
         return self
 
     @model_validator(mode="after")
@@ -353,6 +385,7 @@ def _build(
     zone = section.zone or agent_timezone(agents[agent])
     texts = {key: getattr(section, key) for key in ("zone", "prompt", "session", "model")}
     texts |= {"cron": section.when or section.cron, "words": section.when or section.said}
+    call = read_tool_call(name, section.tool, section.args, caller="schedule").workflow if section.tool else None
     written = {key: as_written(text) for key, text in {**texts, "target": section.delivery.target}.items()}
     return copy_fields(
         section,
@@ -365,6 +398,9 @@ def _build(
         at=find_moment(datetime.fromisoformat(section.at), ZoneInfo(zone)) if section.at else None,
         words=section.when or section.said,
         zone=zone,
+        args=section.args if section.workflow else {},
+        tool_call=call,
+        trigger=CALL_TRIGGER if call else "",
         jitter=timedelta(seconds=section.jitter),
         budget=ScheduleBudget(section.budget.per_run_usd, section.budget.limits),
         conduct=copy_fields(

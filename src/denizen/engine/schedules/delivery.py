@@ -11,7 +11,7 @@ from functools import partial
 import anyio
 
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
-from denizen.domain.ids import derive
+from denizen.domain.ids import TurnId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.schedule import RunStatus, ScheduleRun
 from denizen.domain.speaker_choice import is_silence
@@ -57,7 +57,7 @@ class RunDeliveries:
     async def _run(self, payload: JsonObject) -> Json:
         async with self._store.work(write=False) as work:
             runs = await work.schedules.list_runs(str(payload["schedule"]), limit=500)
-            turns = await work.turns.find_many([each.turn_id for each in runs if each.turn_id == payload["turn"]])
+            turns = await work.turns.find_many([TurnId(str(payload["turn"]))])
         run = next((each for each in runs if each.id == payload["run"]), None)
         if run is None or not turns:
             return {"status": "forgotten"}

@@ -19,8 +19,9 @@ from denizen.domain.attention import AllowedPeople, AuthorFacts, may_talk
 from denizen.domain.budget import BudgetPeriod, BudgetScope, BudgetScopeKind, renews_at
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place, own_place
-from denizen.domain.errors import DenizenError, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import Conflict, DenizenError, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, MessageId, derive
+from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
@@ -43,7 +44,7 @@ from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.schedules.delivery import RunDeliveries
 from denizen.engine.schedules.times import find_due, find_next
 from denizen.engine.turn import TurnRunner
-from denizen.engine.workflows.catalog import RunOrder, submit_run
+from denizen.engine.workflows.catalog import RunOrder, find_trigger, plan_scope, submit_run
 from denizen.ports.inbox import AllowedKind
 from denizen.ports.schedules import CronTimes
 from denizen.ports.store import Store, UnitOfWork
@@ -213,7 +214,7 @@ class ScheduleRunner:
                 _log.warning("a schedule did not run: %s", spent, extra=about)
                 return
             target = await self._find_target(schedule)
-            if schedule.workflow:
+            if schedule.workflow or schedule.tool_call:
                 await self._start_workflow(schedule, run, now)
             elif schedule.conduct.wake_agent:
                 await self._open_turn(schedule, run, target, now)
@@ -285,13 +286,15 @@ class ScheduleRunner:
             await work.schedules.set_last_run(schedule.id, now)
 
     async def _start_workflow(self, schedule: Schedule, run: ScheduleRun, now: datetime) -> None:
-        workflow = self._runtime.current.get_workflow(schedule.workflow)
-        start = WorkflowStart(
-            name=workflow.name,
-            digest=workflow.digest,
-            trigger=schedule.trigger,
-            scope={"input": {"planned_at": run.planned_at.isoformat()}},
-        )
+        workflow = schedule.tool_call or self._runtime.current.get_workflow(schedule.workflow)
+        trigger, planned = schedule.trigger, {"planned_at": run.planned_at.isoformat()}
+        scope: JsonObject = {"event": planned} if schedule.tool_call else {"input": planned}
+        if not trigger:
+            if not workflow.enabled:
+                raise Conflict(f"The workflow '{workflow.name}' is off.", code="workflow_off", fix="Switch it on.")
+            node = find_trigger(workflow, "")
+            trigger, scope = node.id, plan_scope(node, schedule.args)
+        start = WorkflowStart(name=workflow.name, digest=workflow.digest, trigger=trigger, scope=scope)
         order = RunOrder(key=run.id, by=schedule.principal, name=schedule.name)
         workflow = replace(workflow, agent=schedule.agent)
         turn = await submit_run(self._store, self._turns.submit, workflow, start, order, now=now)

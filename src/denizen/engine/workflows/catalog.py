@@ -123,7 +123,7 @@ class Workflows:
         workflow = self.get(name)
         if not workflow.enabled:
             raise Conflict(f"The workflow '{name}' is off.", code="workflow_off", fix="Switch it on first.")
-        node = _find_trigger(workflow, trigger)
+        node = find_trigger(workflow, trigger)
         start = WorkflowStart(name=name, digest=workflow.digest, trigger=node.id, scope=plan_scope(node, given))
         return await self._start(workflow, start, order)
 
@@ -132,7 +132,7 @@ class Workflows:
     ) -> Sequence[PlannedNode]:
         """Returns what a run would do, without doing it. Raises as `start`, but takes a workflow that is off, too."""
         workflow, generation = self.get(name), self._runtime.current
-        node = _find_trigger(workflow, trigger)
+        node = find_trigger(workflow, trigger)
         agent = generation.agent(workflow.agent)
         allowed = await list_allowed(agent, generation.toolsets)
         setting = DryRunSetting(
@@ -259,7 +259,7 @@ def plan_scope(trigger: WorkflowNode, given: Mapping[str, Json]) -> JsonObject:
     return {"input": dict(given)}
 
 
-def _find_trigger(workflow: Workflow, wanted: str) -> WorkflowNode:
+def find_trigger(workflow: Workflow, wanted: str) -> WorkflowNode:
     names = ", ".join(f"{each.id} ({each.type})" for each in workflow.triggers)
     if wanted:
         found = next((each for each in workflow.triggers if each.id == wanted), None)

@@ -1,7 +1,10 @@
-"""`/api/schedules`: prompts that agents get at set times; running one now, and switching one. For owners and admins."""
+"""`/api/schedules`: prompts that agents get at set times; running one now, adding, changing and removing one. For
+owners and admins.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 
@@ -12,7 +15,7 @@ from denizen.domain.ids import derive
 from denizen.engine.schedules.catalog import RunListing, ScheduleListing
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import ScheduleServices
-from denizen.web.http.openapi import FLAG, ApiRoute, Operation, object_schema
+from denizen.web.http.openapi import ANY_OBJECT, FLAG, TEXT, ApiRoute, Operation, Schema, object_schema
 from denizen.web.http.request import (
     IDEMPOTENCY_HEADER,
     QueryParameter,
@@ -20,6 +23,7 @@ from denizen.web.http.request import (
     field_error,
     read_flag,
     read_object,
+    read_text,
 )
 from denizen.web.http.routing import Access
 from denizen_sdk.schedules import (
@@ -31,6 +35,13 @@ from denizen_sdk.schedules import (
     StartedRun,
 )
 
+_KEYS: Mapping[str, Schema] = {
+    **dict.fromkeys(("when", "zone", "prompt", "tool", "workflow", "agent", "session", "model", "catch_up"), TEXT),
+    **dict.fromkeys(("enabled", "new_session", "wake_agent"), FLAG),
+    **dict.fromkeys(("args", "delivery", "budget", "hooks"), ANY_OBJECT),
+    "jitter": {"type": ["integer", "string"]},
+}
+"""The keys of a schedule that its owners write over HTTP; `when` is words or an expression."""
 _LIMIT = QueryParameter(name="limit", default="20", low=1, high=500)
 
 
@@ -51,6 +62,25 @@ class ScheduleRoutes:
                 self.list_schedules,
                 Access.ADMIN,
                 Operation("The schedules, each with its next time and its last run", answer=list[ScheduleInfo]),
+            ),
+            ApiRoute(
+                "POST",
+                "/api/schedules",
+                self.add,
+                Access.OWNER,
+                Operation(
+                    "Add a schedule to the configuration, with the keys of a section of `schedules`",
+                    object_schema("name", "when", name=TEXT, **_KEYS),
+                    ScheduleInfo,
+                    201,
+                ),
+            ),
+            ApiRoute(
+                "DELETE",
+                one,
+                self.remove,
+                Access.OWNER,
+                Operation("Take a schedule out of the configuration", status=204),
             ),
             ApiRoute("GET", one, self.get, Access.ADMIN, Operation("A schedule", answer=ScheduleInfo)),
             ApiRoute(
@@ -78,8 +108,8 @@ class ScheduleRoutes:
                 self.switch,
                 Access.OWNER,
                 Operation(
-                    "Switch a schedule on or off, in the configuration",
-                    object_schema("enabled", enabled=FLAG),
+                    "Switch a schedule on or off, or change other keys of it, in the configuration",
+                    object_schema(**_KEYS),
                     ScheduleInfo,
                 ),
             ),
@@ -106,12 +136,28 @@ class ScheduleRoutes:
         )
         return JSONResponse(asdict(StartedRun(run.id)), status_code=202)
 
+    async def add(self, request: Request) -> Response:
+        body = await read_object(request)
+        check_field_names(body, ("name", *_KEYS))
+        name = read_text(body, "name")
+        if not name:
+            raise field_error("name", "the name of the schedule")
+        values = {key: value for key, value in body.items() if key != "name"}
+        await self._configuration.add(get_principal(request), name, values)
+        return JSONResponse(asdict(schedule_to_wire(await self._catalog.get(name))), status_code=201)
+
+    async def remove(self, request: Request) -> Response:
+        await self._configuration.remove(get_principal(request), request.path_params["schedule"])
+        return Response(status_code=204)
+
     async def switch(self, request: Request) -> Response:
         body, name = await read_object(request), request.path_params["schedule"]
-        check_field_names(body, ("enabled",))
-        if "enabled" not in body:
+        check_field_names(body, _KEYS)
+        if not body:
             raise field_error("enabled", "true or false")
-        await self._configuration.edit(get_principal(request), name, {"enabled": read_flag(body, "enabled")})
+        if "enabled" in body:
+            body = {**body, "enabled": read_flag(body, "enabled")}
+        await self._configuration.edit(get_principal(request), name, body)
         return JSONResponse(asdict(schedule_to_wire(await self._catalog.get(name))))
 
 
