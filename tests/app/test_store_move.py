@@ -256,3 +256,11 @@ def test_a_relative_file_is_in_the_home_folder_wherever_denizen_starts(
         ("", f"sqlite:///{home.path / 'denizen.db'}"),
     ):
         assert home.load(f'{LAB}\nstore: {{url: "{url}"}}\n').store_url == expected
+
+
+@pytest.mark.parametrize("key", ["password", "user=a&sslpassword", "a=b&passwd"])
+def test_a_password_behind_the_question_mark_is_refused_in_the_configuration(home: Home, key: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        home.load(f'{LAB}\nstore: {{url: "postgresql://h/n?{key}=s3cr3t"}}\n')
+    assert "s3cr3t" not in refused.value.explain()
+    assert home.load(f'{LAB}\nstore: {{url: "postgresql://h/n?{key}=${{PW}}"}}\n', PW="x").store_url
