@@ -1,22 +1,18 @@
-"""Measures the installation: the locked requirements without the extra for the embedded model."""
+"""Measures the installation: Denizen with what it requires, without extras."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-from benchmarks.figures import Figure
+from packaging.requirements import Requirement
 
-LOCK = Path(__file__).resolve().parent.parent / "locks" / "run.txt"
-EXTRAS = frozenset({"xllamacpp"})
-"""Packages that only the `local` extra needs."""
+from benchmarks.figures import Figure
 
 
 def measure() -> Iterator[Figure]:
-    names = [name for name in locked_names() if name not in EXTRAS]
-    sizes = {name: found for name in names if (found := _size_mb(name)) is not None}
+    sizes = {name: found for name in list_required() if (found := _size_mb(name)) is not None}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:4]
     note = ", ".join(f"{name} {sizes[name]:.0f}" for name in largest)
     yield Figure(f"install size, {len(sizes)} packages", sum(sizes.values()), "MB", aim=150, note=f"largest: {note}")
@@ -24,9 +20,23 @@ def measure() -> Iterator[Figure]:
     yield Figure("  compiled bytecode beside it", with_bytecode, "MB")
 
 
-def locked_names() -> Sequence[str]:
-    lines = LOCK.read_text(encoding="utf-8").splitlines()
-    return [match[1] for line in lines if (match := re.match(r"([A-Za-z0-9._-]+)==", line))]
+def list_required() -> Sequence[str]:
+    """Returns the packages that `pip install denizen` brings in on this platform."""
+    seen, waiting = set[str](), [Requirement("denizen")]
+    while waiting:
+        wanted = waiting.pop()
+        if str(wanted) in seen:
+            continue
+        seen.add(str(wanted))
+        try:
+            requires = distribution(wanted.name).requires or ()
+        except PackageNotFoundError:
+            continue
+        for each in map(Requirement, requires):
+            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in ("", *wanted.extras)):
+                each.marker = None
+                waiting.append(each)
+    return sorted({Requirement(each).name.lower().replace("_", "-") for each in seen} - {"denizen"})
 
 
 def _size_mb(name: str) -> float | None:
