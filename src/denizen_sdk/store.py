@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from denizen_sdk.calls import ClientCalls
-from denizen_sdk.records import from_json
+from denizen_sdk.records import from_json, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoreTable:
     """A table and the number of its rows."""
 
@@ -16,7 +14,7 @@ class StoreTable:
     rows: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class StoreMoveInfo:
     """How far a move is. `stage` is idle, copying, following changes, comparing, switching, done, failed or cancelled;
     `done` and `total` count rows while it copies and tables while it compares; `problem` explains a failure.
@@ -31,7 +29,7 @@ class StoreMoveInfo:
     problem: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class StoreInfo:
     """The database in use, `sqlite` or `postgresql`, and where it is, without a password. `begun` is where a move goes
     that has begun and not ended, in this process or another.

@@ -240,6 +240,7 @@ BUILT_IN_COMMANDS = frozenset(
         "ask",
         "new",
         "agent",
+        "agents",
         "model",
         "mode",
         "context",

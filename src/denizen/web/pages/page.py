@@ -30,7 +30,6 @@ from denizen_sdk.errors import ProblemDetails
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 _WEB = Path(__file__).parents[1]
 
@@ -105,37 +104,28 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(_WEB / "templates"),
+        loader=FileSystemLoader([_WEB / "templates", _WEB]),  # pages include style sheets as "static/NAME"
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,  # so that a style sheet stands in a page as it is
     )
     # Jinja's own raises for halves of surrogate pairs: one such question would take a whole page away.
     environment.filters["urlencode"] = partial(quote, errors="replace")
-    environment.filters["style"] = _style
     return environment
 
 
 STYLES = ("denizen.css", "admin.css", "board.css", "chat.css", "vendor/uplot.css")
-"""The style sheets, which stand in the pages: a browser paints nothing while it fetches one."""
-
-
-def _style(name: str) -> Markup:
-    """Returns the element with a style sheet. The policy of pages allows the texts of these and no other."""
-    from markupsafe import Markup
-
-    return Markup(f"<style>{_load_style(name)}</style>")  # noqa: S704 - a file of ours
-
-
-@cache
-def _load_style(name: str) -> str:
-    return (_WEB / "static" / name).read_text(encoding="utf-8")
+"""The style sheets, which stand in the pages: a browser paints nothing while it fetches one. The policy of pages allows
+the texts of these and no other.
+"""
 
 
 @cache
 def _page_policy() -> str:
-    digests = (hashlib.sha256(_load_style(name).encode()).digest() for name in STYLES)
+    texts = (_environment().get_template(f"static/{name}").render() for name in STYLES)
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
     allowed = " ".join(f"'sha256-{b64encode(digest).decode()}'" for digest in digests)
     return f"{SECURITY_HEADERS['Content-Security-Policy']}; style-src 'self' {allowed}"
 
