@@ -113,8 +113,8 @@ async def test_private_servers_of_the_operator_are_not_read_for_one_discord_serv
         async with open_denizen(home.path, OpenOptions()) as denizen:
             await denizen.knowledge.catalog.add(f"https://{server}/docs.git", SourceChange(guild="111"))
             read = await denizen.knowledge.sync.wait(await denizen.knowledge.sync.start())
+            assert ("may not be reached" in read.failed["docs"], connected) == (True, [])
         group.cancel_scope.cancel()
-    assert ("may not be reached" in read.failed["docs"], connected) == (True, [])
 
 
 def test_private_hosts_are_checked_when_they_are_read(home: Home) -> None:

@@ -200,7 +200,12 @@ async def test_what_was_read_of_the_sources_is_listed_and_read_beside_the_folder
     library = Library(tmp_path)
     library.add(library.own, "docs/guide.md", "My own words about roses.")
     library.add(tmp_path / "snapshot", "docs/site/guide.mdx", "# Guide\nRoses want sun.")
-    folders = replace(library.services.folders, snapshot=lambda _: [("docs", tmp_path / "snapshot" / "docs")])
+
+    def list_snapshot(guild: str) -> Sequence[tuple[str, Path]]:
+        del guild
+        return [("docs", tmp_path / "snapshot" / "docs")]
+
+    folders = replace(library.services.folders, snapshot=list_snapshot)
     library.toolset = SkillToolset(skill, replace(library.services, folders=folders))
     listed = (await library.ask("list_knowledge")).text
     assert [line.split(" ")[0] for line in listed.splitlines()[1:-1]] == ["own/docs/guide.md", "docs/site/guide.mdx"]

@@ -24,7 +24,7 @@ from denizen.app.build import Denizen
 from denizen.app.home.environment import read_environment
 from denizen.app.home.files import SECRET_MODE, edit_lock, restore_on_failure, write_whole
 from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
-from denizen.app.reload import AGENTS_FOLDER, Reloader
+from denizen.app.reload import Reloader
 from denizen.app.settings import (
     CONFIG_FILE,
     ConfigProblem,
@@ -37,6 +37,7 @@ from denizen.app.settings import (
 from denizen.app.settings.edit import no_such, parse_config, read_block, splice_block, splice_out, splice_value
 from denizen.app.settings.key_schema import config_schema, find_schema, resolve
 from denizen.app.settings.load import ConfigResult, examine, read_config
+from denizen.app.settings.persona import AGENTS_FOLDER
 from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value, parse_values
 from denizen.builtin_skills import BUILTIN

@@ -27,6 +27,7 @@ from denizen.app.home.environment import read_environment
 from denizen.app.home.secrets import SECRETS_FILE
 from denizen.app.logging import EXPLANATION
 from denizen.app.settings import CONFIG_FILE, Settings, load_settings, set_values
+from denizen.app.settings.persona import AGENTS_FOLDER
 from denizen.app.settings.problem import KeyPath
 from denizen.app.settings.workflows import WORKFLOWS_FOLDER
 from denizen.builtin_skills import BUILTIN
@@ -241,7 +242,6 @@ class RemoteSwitch:
         await self._denizen.generation_deps.skills.sandbox.forget()
 
 
-AGENTS_FOLDER = "agents"
 SKILLS_FOLDER = "skills"
 MAX_ROUNDS = 20
 """A file that is written without a pause is reported after this many times `debounce_s`."""

@@ -384,11 +384,11 @@ async def test_programs_and_folders_that_the_configuration_allows_are_allowed_an
 
 
 async def test_changes_of_skill_files_are_watched(home: Home) -> None:
-    from denizen.app.reload import _files, _is_ours
+    from denizen.app.reload import _files, _is_ours, _list_places
 
     folder = write_skill(home, "echo")
     assert folder / "skill.py" in set(_files([home.path]))
-    assert _is_ours([home.path], folder / "skill.py")
+    assert _is_ours(_list_places([home.path]), str(folder / "skill.py"))
 
 
 async def test_a_skill_that_changed_beside_a_mistake_in_the_configuration_is_off_once_that_is_corrected(

@@ -19,6 +19,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.delegation.delegations import Delegations
 from denizen.engine.delegation.tools import DelegationTools
 from denizen.engine.loop.services import build_services
+from denizen.engine.schedules.delivery import RunDeliveries
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply, call
@@ -60,6 +61,7 @@ async def open_agents(
     services = build_services(runtime, store, durable, clock or SystemClock())
     turns = TurnRunner(runtime, services)
     delegations = Delegations(runtime, services, turns)
+    deliveries = RunDeliveries(runtime, store, durable)
     by_name = {agent.name: agent for agent in agents}
     await runtime.swap(
         Generation(
@@ -73,7 +75,7 @@ async def open_agents(
     )
     await durable.start()
     try:
-        yield DelegationFixture(turns, runtime, services, store, durable, model, tools, other, delegations)
+        yield DelegationFixture(turns, runtime, services, store, durable, model, tools, deliveries, other, delegations)
     finally:
         await durable.aclose()
 

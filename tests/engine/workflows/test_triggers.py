@@ -14,9 +14,11 @@ from denizen.domain.tool import Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.workflow_triggers import list_schedules
 from denizen.engine.events.signal import Signal
+from denizen.engine.schedules.delivery import RunDeliveries
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
 from denizen.ports.toolset import CallScope, OperatedGuild
 from denizen.ports.workflows import RunSearch
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from tests.engine.engine_fixture import LOOK, WRITE, ToolsetFixture, wait_for_approvals
 from tests.engine.platform_fixture import ADA, World, open_platform
 from tests.engine.workflows.workflow_fixture import OPERATOR, find_newest, make, open_workflows
@@ -92,7 +94,8 @@ async def test_a_time_starts_a_run() -> None:
         resources = ScheduleResources(
             runtime=server.runtime, store=server.store, clock=world.clock, times=CroniterTimes(), changed=changed
         )
-        runner = ScheduleRunner(resources, server.turns, server.channels, lambda _: "")
+        deliveries = RunDeliveries(server.runtime, server.store, MemoryDurable(MemoryLog()))
+        runner = ScheduleRunner(resources, server.turns, server.channels, deliveries, lambda _: "")
         await runner.look()
         world.clock.advance(hours=1)
         await runner.look()

@@ -69,7 +69,7 @@ async def open_sandbox_web(
     (folder / "rules.md").write_text("# Rules\nNo shoes | no pets\n", encoding="utf-8")
     agents = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tool_access=ToolAccess(tools=("weather",)))]
     async with open_sandbox() as sandbox:
-        shells = KnowledgeShells(sandbox, load_settings(home, {}).folders, lambda: None)
+        shells = KnowledgeShells(sandbox, load_settings(home, {}).folders, lambda _: [])
 
         def open_shell(scope: CallScope) -> RunShell | None:
             shell = shells.open(scope)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -55,7 +56,7 @@ def error_response(path: str, problem: ProblemDetails, *, headers: Mapping[str, 
         body = openai_error(problem)
     else:
         told = fill_in(problem)
-        body = {"error": {name: getattr(told, name) for name in ProblemDetails.__slots__}}
+        body = {"error": {each.name: getattr(told, each.name) for each in fields(told)}}
     extra = {} if problem.status in REPEATABLE else {"x-should-retry": "false"}
     if problem.status == 401:
         extra["WWW-Authenticate"] = "Bearer"

@@ -107,6 +107,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader([_WEB / "templates", _WEB]),  # pages include style sheets as "static/NAME"
         autoescape=True,
         undefined=StrictUndefined,
+        auto_reload=False,  # it would look at every file of a page on disk
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,  # so that a style sheet stands in a page as it is

@@ -54,13 +54,14 @@ async def test_a_request_that_is_cancelled_before_it_begins_is_never_sent(sim: A
 
 async def test_whoever_waits_for_a_request_hears_that_the_account_has_ended(sim: AccountFixture) -> None:
     room_id = int(sim.place().channel)
+    clients: list[discord.Client] = []
     async with anyio.create_task_group() as tasks, running(sim) as (account, _):
-        login = account._get_login()
+        clients.append(account._get_login().client)
         held = sim.discord.faults.hold("POST", "/messages", times=1)
-        tasks.start_soon(_post_until_the_end, partial(_post, login.client, room_id))
+        tasks.start_soon(_post_until_the_end, partial(_post, clients[0], room_id))
         await held.wait_reached()
     with pytest.raises(Unavailable, match="has just ended"):
-        await _post(login.client, room_id)
+        await _post(clients[0], room_id)
 
 
 async def _post(client: discord.Client, room_id: int) -> object:
