@@ -176,7 +176,7 @@ def test_a_process_that_died_on_the_same_machine_is_dead_at_once(
 @pytest.mark.xdist_group("postgres")
 def test_a_process_that_was_silent_itself_declares_nobody_dead_for_silence_yet(engine: sa.Engine) -> None:
     now_s = 0.0
-    mine = TableLease(engine, schema="durable", executor="mine", expiry_s=LONG_S, monotonic_s=lambda: now_s)
+    mine = TableLease(engine, schema="durable", executor="mine", expiry_s=LONG_S, elapsed_s=lambda: now_s)
     mine.acquire()
     row_lease(engine, "other")
     move_to_other_machine(engine, "other", silent_s=2 * LONG_S)

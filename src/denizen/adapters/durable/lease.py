@@ -12,7 +12,6 @@ import math
 import os
 import re
 import socket
-import time
 from collections.abc import Callable, Collection
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from denizen.adapters.durable.settings import DurableSettings
+from denizen.domain.clock import tell_elapsed_s
 from denizen.domain.record import record
 
 
@@ -85,7 +85,7 @@ class Lease(Protocol):
 
     @property
     def renewed_s(self) -> float:
-        """The monotonic time just before the last renewal; infinite for a lease that needs none."""
+        """The time by `tell_elapsed_s` just before the last renewal; infinite for a lease that needs none."""
         ...
 
     def acquire(self) -> None:
@@ -187,13 +187,13 @@ class TableLease:
         schema: str,
         executor: str,
         expiry_s: float,
-        monotonic_s: Callable[[], float] = time.monotonic,
+        elapsed_s: Callable[[], float] = tell_elapsed_s,
     ) -> None:
         self._engine = engine
         self._schema = schema
         self._executor = executor
         self._expiry_s = expiry_s
-        self._monotonic_s = monotonic_s
+        self._elapsed_s = elapsed_s
         self._place = identify_process()
         self.renewed_s = 0.0
         self._judges_from_s = 0.0
@@ -212,7 +212,7 @@ class TableLease:
             # Two processes that start together must not both create the table.
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"denizen:{self._schema}"))))
             self._workers.create(connection, checkfirst=True)
-        self.renewed_s = self._monotonic_s()
+        self.renewed_s = self._elapsed_s()
         self._insert()
 
     def _insert(self) -> None:
@@ -229,7 +229,7 @@ class TableLease:
 
     def renew(self) -> bool:
         with self._engine.begin() as connection:
-            now_s = self._monotonic_s()  # behind the wait for a connection, before others see the renewal
+            now_s = self._elapsed_s()  # behind the wait for a connection, before others see the renewal
             mine = self._workers.c.executor_id == self._executor
             updated = connection.execute(sa.update(self._workers).where(mine).values(seen_at=sa.func.now())).rowcount
         if now_s - self.renewed_s > self._expiry_s:
@@ -251,7 +251,7 @@ class TableLease:
             ).all()
             gone = worker.executor_id.in_([row[0] for row in rows if is_gone(ProcessIdentity(row[1], row[2], row[3]))])
             silent = worker.seen_at < sa.func.now() - timedelta(seconds=self._expiry_s)
-            judges = self._monotonic_s() >= self._judges_from_s
+            judges = self._elapsed_s() >= self._judges_from_s
             dead = connection.execute(
                 sa.delete(self._workers)
                 .where(asked, sa.or_(gone, silent) if judges else gone)

@@ -22,6 +22,7 @@ from denizen.adapters.durable.database import FAULTS, DurableDatabase, explain
 from denizen.adapters.durable.lease import Lease, open_lease
 from denizen.adapters.durable.log import DbosLog, PendingRun, WorkflowBody
 from denizen.adapters.durable.settings import DurableSettings
+from denizen.domain.clock import tell_elapsed_s
 from denizen.domain.errors import Conflict
 from denizen.domain.ids import fresh
 from denizen.domain.record import record
@@ -103,7 +104,7 @@ class RunRecovery:
     def holds_lease(self) -> bool:
         """Tells whether no other process can have taken this one for dead yet: it has renewed its lease in time."""
         sure_s = max(self._settings.expiry_s, self._settings.heartbeat_s)
-        return time.monotonic() - self._renewed_s < sure_s
+        return tell_elapsed_s() - self._renewed_s < sure_s
 
     def look(self) -> None:
         """Looks now for runs that were handed in."""

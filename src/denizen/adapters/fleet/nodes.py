@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 
 from denizen.adapters.fleet.wire import from_json, to_json
+from denizen.domain.clock import tell_elapsed_s
 from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.fleet import FleetNode, FleetRole, HeldAccount
 from denizen.domain.ids import fresh
@@ -244,12 +244,6 @@ def _read_node(row: Mapping[str, Any]) -> FleetNode:
     accounts = tuple(from_json(HeldAccount, each) for each in row["accounts"])
     told = {name: row[name] for name in ("name", "version", "started_at", "seen_at", "runs", "is_alive")}
     return FleetNode(role=FleetRole(row["role"]), accounts=accounts, **told)
-
-
-def tell_elapsed_s() -> float:
-    """Returns seconds that pass also while the machine is suspended, where the system counts them."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 class LeaseTable:
