@@ -53,9 +53,11 @@ async def _run(context: CommandContext) -> CommandReply:
     await _keep(context, {**answers, _SHOWN: lines})
     open_steps = [f"- `{step}`: {question}" for step, question in QUESTIONS.items() if not answers.get(step)]
     more = ["You may still say:", *open_steps] if open_steps else []
+    room = context.message_limit - NOTES_CHARS
+    is_cut = len(lines) > room
     return private_reply(
-        "This would be written:",
-        code_block(lines, limit=context.message_limit - NOTES_CHARS),
+        "This would be written, with your texts in full, which are cut here:" if is_cut else "This would be written:",
+        code_block(lines, limit=room),
         "`/agents create write:yes` writes it; an answer that you give again replaces the old one, `-` empties it; "
         "`/agents discard` forgets all.",
         *more,
