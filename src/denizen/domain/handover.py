@@ -17,6 +17,8 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 
+HANDOVER_KEY = "handover:"
+"""The beginning of the keys of hand-overs among the settings; the id of the conversation follows."""
 HAND_OVER = "hand_over"
 """The tool by which an agent hands a room to another."""
 EXIT_WORDS = frozenset({"!exit", "/exit"})

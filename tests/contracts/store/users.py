@@ -24,6 +24,7 @@ from denizen.adapters.store.columns import (
 )
 from denizen.adapters.store.database import SqlUnitOfWork
 from denizen.adapters.store.personal_data import IMPERSONAL, MENTIONED, OWNED
+from denizen.domain.handover import HANDOVER_KEY
 from denizen.domain.principal import RoleName
 from denizen.domain.user import Invitation, LinkedIdentity, SignIn, User, UserKey
 from denizen.ports.store import Store
@@ -330,6 +331,10 @@ class PersonalDataContract:
 
     async def test_nothing_of_a_person_is_left_after_deletion_and_everything_of_others(self, store: Store) -> None:
         await fill(store)
+        async with store.work() as work:
+            for who in ("zoe", "kim"):
+                key = f"{HANDOVER_KEY}{who} conversations.id"
+                await work.user_settings.put(key, "ada", {"agent": "bob"}, now=at(0))
         before = await dump(store)
         async with store.work() as work:
             await work.personal_data.erase("user_zoe")

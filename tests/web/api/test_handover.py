@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -177,3 +178,17 @@ async def test_a_chat_that_is_removed_leaves_no_hand_over_behind() -> None:
         assert (await client.delete("/api/chats/boats")).status_code == 204
         async with web.store.work(write=False) as work:
             assert await find_session_handover(work, turn.conversation_id) is None
+
+
+async def test_who_had_a_chat_answers_again_once_chosen_and_where_its_own_agent_is_gone() -> None:
+    async with open_web(script(), agents=AGENTS) as web, web.client() as client:
+        await say(client, "boats", "bob, please")
+        await reply(client, "!exit", chat="boats")
+        await client.patch("/api/chats/boats", json={"agent": BOB})
+        await say(client, "boats", "one", agent=BOB)
+        await say(client, "boats", "bob, please", agent=ADA)
+        await reply(client, "!exit", chat="boats")
+        left = replace(web.runtime.current, agents={each.name: each for each in AGENTS if each.name != ADA})
+        await web.runtime.swap(replace(left, number=2, default_agent=BOB))
+        await say(client, "boats", "two", agent=BOB)
+        assert await who_answered(web) == [ADA, BOB, ADA, BOB]

@@ -39,6 +39,7 @@ from denizen.adapters.store.turns import prompt_texts, prompts, steps, tool_call
 from denizen.adapters.store.users import invitations, linked_identities, sign_ins, user_keys, users
 from denizen.adapters.store.workflows import workflow_nodes, workflow_runs
 from denizen.domain.budget import BudgetScopeKind
+from denizen.domain.handover import HANDOVER_KEY
 from denizen.domain.ids import TurnId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
@@ -49,6 +50,7 @@ _USER = sa.bindparam("of_id", type_=EscapedText())
 _KEY = sa.bindparam("of_key", type_=EscapedText())
 _CONVERSATIONS = sa.select(conversations.c.id).where(conversations.c.channel == _KEY)
 """The person's own places: nobody else's request can name them."""
+_HANDOVERS = sa.select(sa.literal(HANDOVER_KEY).concat(conversations.c.id)).where(conversations.c.channel == _KEY)
 _SESSIONS = sa.select(sessions.c.id).where(sessions.c.conversation_id.in_(_CONVERSATIONS))
 _TURNS = sa.select(turns.c.id).where(
     sa.or_(
@@ -80,12 +82,12 @@ OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
     summaries: summaries.c.session_id.in_(_SESSIONS),
     delegations: sa.or_(delegations.c.turn_id.in_(_TURNS), delegations.c.asker == _KEY),
     turns: turns.c.id.in_(_TURNS),
+    user_settings: sa.or_(user_settings.c.principal == _KEY, user_settings.c.principal.in_(_HANDOVERS)),
     sessions: sessions.c.id.in_(_SESSIONS),
     conversations: conversations.c.id.in_(_CONVERSATIONS),
     memories: sa.or_(memories.c.owner == _KEY, memories.c.told_by == _KEY),
     reminders: reminders.c.asker == _KEY,
     projects: projects.c.audience == sa.literal(PERSON).concat(_KEY),
-    user_settings: user_settings.c.principal == _KEY,
     gaps: sa.or_(gaps.c.asker == _KEY, gaps.c.turn_id.in_(_TURNS)),
     workflow_nodes: workflow_nodes.c.run.in_(_RUNS),
     workflow_runs: workflow_runs.c.started_by == _KEY,

@@ -187,7 +187,8 @@ class Chats:
             if name is not None and name != chat.agent:
                 await self.forks.hand_over(work, chat, name)
             handed = await find_session_handover(work, chat.conversation_id)
-            if handed is not None and name not in (None, handed.handover.agent):
+            is_kept = handed is not None and self._services.handovers.is_in_force(handed.handover)
+            if handed is not None and name is not None and not (is_kept and name == handed.handover.agent):
                 place = own_place(WEB, owner, chat.id)
                 await put_handover(work, handed.own, place, None, now=self._services.clock.now())
             await work.chats.change(chat.conversation_id, ChatChanges(title=title, is_pinned=is_pinned))

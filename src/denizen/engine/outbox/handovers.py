@@ -145,13 +145,14 @@ class RoomHandovers:
 
     def choose_agent(self, found: SessionHandover | None, named: AgentName) -> AgentName:
         """Returns who answers the next message of a session that names this agent: who has the session; and its own
-        agent in place of one that had it.
+        agent in place of one that had it, unless that is off or gone by now.
         """
         if found is None:
             return named
         if self.is_in_force(found.handover):
             return found.handover.agent
-        return found.own if named == found.handover.agent else named
+        takes_back = named == found.handover.agent and found.own in self._runtime.current.enabled_agents
+        return found.own if takes_back else named
 
     async def take_session_message(self, place: Place, agent: AgentName) -> None:
         """Counts a message that the agent has taken; one to another agent removes a hand-over that is over."""
