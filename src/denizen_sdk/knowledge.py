@@ -330,7 +330,8 @@ class KnowledgeCalls(ClientCalls):
         return await self._list(RepositoryInfo, "/api/github/repos")
 
     async def sync(self, sources: Sequence[str] = (), *, reset: bool = False, push: bool = True) -> StartedSync:
-        """Starts a sync of all sources, or of these, without waiting for it (`wait_for_sync`).
+        """Starts a sync of all sources, or of these, without waiting for it (`wait_for_sync`). Sources that a Discord
+        server added itself are read only by their ids.
 
         With `reset` the sync fetches everything anew; without `push` it does not push the snapshot.
         """

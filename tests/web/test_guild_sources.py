@@ -114,6 +114,19 @@ async def test_an_owner_adds_a_web_site_sees_it_read_and_removes_it(tmp_path: Pa
     assert told == [(f"guild:discord:{HARBOUR}", who, done) for done in ("add_source", "remove_source")]
 
 
+async def test_the_page_asks_again_only_while_a_source_is_read(tmp_path: Path) -> None:
+    async with open_server_documents(tmp_path) as kit:
+        bea = kit.at.bea
+        assert await kit.add(bea) == 303
+        await kit.wait()
+        done = await kit.page(bea)
+        kit.engine.web.silent.add(f"{SITE}/a.html")
+        assert await kit.add(bea) == 303
+        reading = await kit.page(bea)
+    assert ("fine" in done, "hx-trigger" in done) == (True, False)
+    assert 'hx-trigger="every 3s" hx-target="#sources"' in reading
+
+
 async def test_nobody_who_does_not_manage_the_server_touches_its_sources(tmp_path: Path) -> None:
     async with open_server_documents(tmp_path) as kit:
         bea, kim, web = kit.at.bea, kit.at.kim, kit.at.web

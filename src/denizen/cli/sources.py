@@ -147,6 +147,7 @@ async def remove(denizen: Denizen, source_id: str) -> None:
 @click.pass_context
 def sync(ctx: click.Context, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> None:
     """Read all sources, or those with these ids, and publish what agents see. What did not change is not read again.
+    Sources that a Discord server added itself are read only by their ids.
 
     The exit code is 4 if a source could not be read; its last good state stays.
     """

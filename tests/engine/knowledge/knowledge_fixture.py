@@ -55,9 +55,10 @@ async def give_way() -> None:
 
 
 class WebFixture:
-    """A web of pages by their addresses, each with its status and type."""
+    """A web of pages by their addresses, each with its status and type. Those that are `silent` never answer."""
 
     def __init__(self) -> None:
+        self.silent: set[str] = set()
         self.pages: dict[str, tuple[int, str, str]] = {}
         self.asked: list[str] = []
 
@@ -68,6 +69,8 @@ class WebFixture:
         self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
     ) -> FetchedPage:
         self.asked.append(url)
+        if url in self.silent:
+            await anyio.sleep_forever()
         if url not in self.pages:
             raise Unavailable("There is no answer.", why="Connection refused")
         status, kind, text = self.pages[url]

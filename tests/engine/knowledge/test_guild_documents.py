@@ -288,6 +288,17 @@ async def test_what_a_source_is_for_is_not_changed(tmp_path: Path) -> None:
         assert (await at.engine.catalog.edit("harbour", SourceChange(guild=HARBOUR, label="Ours"))).guild == HARBOUR
 
 
+async def test_a_source_of_the_operator_never_passes_for_one_that_the_server_made(tmp_path: Path) -> None:
+    folder, repository = write(tmp_path / "x", {"a.md": "x"}), write(tmp_path / f"{HARBOUR}-docs", {"a.md": "x"})
+    async with KnowledgeFixture(tmp_path) as engine:
+        for location, name in ((folder, f"{HARBOUR}-x"), (repository, "")):
+            with pytest.raises(InvalidInput, match="cannot be the id of this source") as refused:
+                await engine.add(location, name, guild=HARBOUR)
+            assert refused.value.fix == "Choose another id."
+        assert (await engine.add(folder, f"{HARBOUR}-x", guild=ISLAND)).is_made_by_guild is False
+        assert (await engine.add(repository)).is_made_by_guild is False
+
+
 async def test_where_all_sources_are_for_servers_nobody_else_finds_anything(tmp_path: Path) -> None:
     async with open_documents(tmp_path) as at:
         await at.engine.catalog.remove("open")

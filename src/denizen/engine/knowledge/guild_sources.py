@@ -124,7 +124,7 @@ class GuildSources:
                 output_path=name,
                 guild=guild,
             )
-            source = await self._catalog.add(location, given, source_id=f"{guild}-{name}")
+            source = await self._catalog.add(location, given, source_id=f"{guild}-{name}", is_made_by_guild=True)
             await self._write_down(by, source, "add_source")
         await self._sync.ask(source.id)
         return source

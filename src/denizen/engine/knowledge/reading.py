@@ -1,6 +1,7 @@
 """Reading one source: a quick look whether it changed, and only then all of it; tried again when that may help.
 
-What was read before stays until something new was read whole. Called by `sync`, as one step of its run.
+What was read before stays until something new was read whole. What people add for their community is read in places of
+its own, and for so long at most: nobody else waits for it. Called by `sync`, as one step of its run.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -27,6 +28,9 @@ RETRIES = 5
 WAIT_S = 2.0
 """Times the number of the attempt."""
 SIDE_BY_SIDE = 4
+"""So many sources of the operator are read at a time, and as many of communities."""
+GUILD_LIMIT_S = 600.0
+"""The limit for one reading of what people add for their community, with all that is tried again."""
 
 _log = logging.getLogger("denizen.knowledge.reading")
 
@@ -78,16 +82,20 @@ class SourceReadings:
         readers: Mapping[SourceKind, SourceReader],
         *,
         guild_limits: Callable[[], GuildSourceLimits] = GuildSourceLimits,
+        guild_limit_s: float = GUILD_LIMIT_S,
         sleep: Sleep = anyio.sleep,
     ) -> None:
         self._store = store
         self._guild_limits = guild_limits
+        self._guild_limit_s = guild_limit_s
         self._clock = clock
         self._library = library
         self._readers = readers
         self._sleep = sleep
         self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._places = anyio.Semaphore(SIDE_BY_SIDE)
+        self._guild_places = anyio.Semaphore(SIDE_BY_SIDE)
+        self._guild_turns: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
 
     async def read(self, source_id: str, report: ReportProgress, *, reset: bool = False) -> ReadingOutcome:
         """Never raises for what is wrong with the source. With `reset` it is read from the beginning."""
@@ -97,7 +105,12 @@ class SourceReadings:
             if source is None:
                 return ReadingOutcome(source_id)  # removed meanwhile
             try:
-                return await self._insist(source, report, reset=reset)
+                # Talk waits for nobody: what was taken back is not to be seen for as long as something large is read.
+                if source.kind is SourceKind.ARCHIVE:
+                    return await self._insist(source, report, nullcontext(), reset=reset)
+                if source.is_made_by_guild:
+                    return await self._read_for_guild(source, report, reset=reset)
+                return await self._insist(source, report, self._places, reset=reset)
             except DenizenError as error:
                 return await self._miss(source, error, report)
 
@@ -118,14 +131,30 @@ class SourceReadings:
         report(ReadingProgress("failed"))
         return ReadingOutcome(source.id, error=said, code=error.code, changed=new.taken != state.taken)
 
-    async def _insist(self, source: Source, report: ReportProgress, *, reset: bool) -> ReadingOutcome:
+    async def _read_for_guild(self, source: Source, report: ReportProgress, *, reset: bool) -> ReadingOutcome:
+        """One of a community at a time. Raises Unavailable for what takes too long, which is not tried again."""
+        async with self._guild_turns[source.guild], self._guild_places:
+            async with self._store.work(write=False) as work:
+                if await work.sources.find(source.id) is None:
+                    return ReadingOutcome(source.id)  # removed while it waited
+            with anyio.move_on_after(self._guild_limit_s):
+                return await self._insist(source, report, nullcontext(), reset=reset)
+        raise Unavailable(
+            "Reading the source took too long.",
+            code="source_slow",
+            why=f"What a server adds is read for {self._guild_limit_s / 60:g} minutes at most.",
+            fix="Look whether its place answers, or read less of it by a path.",
+        )
+
+    async def _insist(
+        self, source: Source, report: ReportProgress, place: AbstractAsyncContextManager[object], *, reset: bool
+    ) -> ReadingOutcome:
         reader = self._readers[source.kind]
         if reset:
             await reader.forget([source.id])
 
         async def read() -> ReadingOutcome:
-            # Talk waits for nobody: what was taken back is not to be seen for as long as something large is read.
-            async with nullcontext() if source.kind is SourceKind.ARCHIVE else self._places:
+            async with place:
                 return await self._read(reader, source, report, reset=reset)
 
         def tell(attempt: int, error: Unavailable) -> None:

@@ -2,14 +2,17 @@
 
 Run by the server, for as long as it runs. Channels of the archive are looked at in any case: who may read them changes,
 and people take back what they said. What they took back is out of the current snapshot at once, and its channel is read
-again as soon as no more follows.
+again as soon as no more follows. What people add for their community is read in runs of its own, one for each
+community: nobody else waits for it.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
+from functools import partial
 
 import anyio
 
@@ -75,29 +78,46 @@ class SyncSchedule:
         """The error of the last `let_go`, which is logged once."""
 
     async def run(self) -> None:
-        """Channels of the archive by themselves: they wait for nothing that takes long."""
+        """Channels of the archive by themselves: they wait for nothing that takes long. The operator's sources do not
+        wait for those of communities.
+        """
         async with anyio.create_task_group() as group:
             group.start_soon(self._keep_up)
+            group.start_soon(self._keep_up_with_guilds)
             group.start_soon(self._keep_up_with_talk)
             group.start_soon(self._let_go)
 
-    async def list_due(self, kinds: Collection[SourceKind] = tuple(SourceKind)) -> list[str]:
-        """Ids of the sources of these kinds that are to be read now."""
-        known = [each for each in await self._catalog.list_known() if each.source.kind in kinds]
+    async def list_due(self) -> list[str]:
+        """Ids of the sources that are to be read now."""
+        return [source.id for source in await self._list_due(lambda _: True)]
+
+    async def _list_due(self, is_meant: Callable[[Source], bool]) -> list[Source]:
+        known = [each for each in await self._catalog.list_known() if is_meant(each.source)]
         if not known:
             return []
         runs = await self._sync.list_runs(limit=KNOWN_RUNS)
-        return [each.source.id for each in known if await self._is_due(each, runs)]
+        return [each.source for each in known if await self._is_due(each, runs)]
 
     async def _keep_up(self) -> None:
         while True:
-            await self._read_due(frozenset(SourceKind) - {SourceKind.ARCHIVE})
+            await self._read(await self._list_due(lambda each: not _is_channel(each) and not each.is_made_by_guild))
+            await self._sleep(LOOK_EVERY_S)
+
+    async def _keep_up_with_guilds(self) -> None:
+        """Nothing of communities is pushed, and so neither is after their runs."""
+        while True:
+            guilds = defaultdict[str, list[Source]](list)
+            for source in await self._list_due(lambda each: not _is_channel(each) and each.is_made_by_guild):
+                guilds[source.guild].append(source)
+            async with anyio.create_task_group() as group:
+                for due in guilds.values():
+                    group.start_soon(partial(self._read, due, push=False))
             await self._sleep(LOOK_EVERY_S)
 
     async def _keep_up_with_talk(self) -> None:
         while True:
             changed = self._changed.next
-            await self._read_due(frozenset({SourceKind.ARCHIVE}))
+            await self._read(await self._list_due(_is_channel))
             with anyio.move_on_after(LOOK_EVERY_S):
                 await changed.wait()
             for _ in range(QUIET_LOOKS):
@@ -122,14 +142,15 @@ class SyncSchedule:
             with anyio.move_on_after(LOOK_EVERY_S):
                 await changed.wait()
 
-    async def _read_due(self, kinds: Collection[SourceKind]) -> None:
+    async def _read(self, due: Collection[Source], *, push: bool = True) -> None:
         """A sync that fails is over, and tried again when its sources are due again."""
-        if due := await self.list_due(kinds):
-            run = await self._sync.start(due)
-            try:
-                await self._sync.wait(run)
-            except DenizenError as error:
-                _log.warning("a sync failed", extra={"sync": run.id, **_told(error)})
+        if not due:
+            return
+        ids = [source.id for source in due]
+        try:
+            await self._sync.wait(await self._sync.start(ids, push=push))
+        except DenizenError as error:  # also when one of them was removed since
+            _log.warning("a sync failed", extra={"sources": ids, **_told(error)})
 
     async def _is_due(self, known: SourceListing, runs: Sequence[SyncRun]) -> bool:
         """Runs begin before anything is known of a source, and those of long ago are not listed any more."""
@@ -144,6 +165,10 @@ class SyncSchedule:
         tried = [run.started_at for run in runs if source.id in run.sources]
         tried += [state.tried_at] if state is not None and state.tried_at is not None else []
         return not tried or self._clock.now() - max(tried) >= every
+
+
+def _is_channel(source: Source) -> bool:
+    return source.kind is SourceKind.ARCHIVE
 
 
 def _told(error: DenizenError) -> dict[str, object]:

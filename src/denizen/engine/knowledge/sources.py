@@ -56,15 +56,26 @@ class SourceCatalog:
             raise source_not_found(source_id)
         return found
 
-    async def add(self, location: str, given: SourceChange, *, source_id: str = "") -> Source:
+    async def add(
+        self, location: str, given: SourceChange, *, source_id: str = "", is_made_by_guild: bool = False
+    ) -> Source:
         """Without an id it is named after the repository or folder. Raises InvalidInput, and Conflict for an id or an
-        output folder that is taken.
+        output folder that is taken. Only with `is_made_by_guild` may the id be one of those of a community, which hand
+        the source to whoever manages it.
         """
         kind, full = read_location(location, given.kind)
         now = self._clock.now()
         plain = Source(id=source_id or name_source(full), kind=kind, location=full, created_at=now, updated_at=now)
         source = replace(given, location=None, kind=None).apply(plain)
         check_source(source)
+        if source.is_made_by_guild and not is_made_by_guild:
+            raise InvalidInput(
+                f"'{source.id}' cannot be the id of this source.",
+                code="source_invalid",
+                why="Ids that begin so are for sources that a server adds itself, and may remove.",
+                fix="Choose another id.",
+                key="id",
+            )
         async with self._store.work() as work:
             if await work.sources.find(source.id) is not None:
                 raise Conflict(

@@ -142,13 +142,15 @@ class KnowledgeSync:
         self._durable.register(WORKFLOW, self._run)
 
     async def start(self, only: Sequence[str] = (), *, reset: bool = False, push: bool = True) -> SyncRun:
-        """Starts reading all sources, or these, and returns at once. With `reset` everything is fetched anew;
-        without `push` nothing goes to the remote for snapshots, if one is configured.
+        """Starts reading these sources, or all except those that people have added for their community, which nobody
+        else waits for; returns at once. With `reset` everything is fetched anew; without `push` nothing goes to the
+        remote for snapshots, if one is configured.
 
         Raises InvalidInput when there are no sources, NotFound for one that is not there.
         """
         async with self._store.work(write=False) as work:
-            known = [source.id for source in await work.sources.list_sources()]
+            sources = await work.sources.list_sources()
+        known = [source.id for source in sources]
         for each in only:
             if each not in known:
                 raise source_not_found(each)
@@ -159,7 +161,7 @@ class KnowledgeSync:
                 why="No source was added yet.",
                 fix="Add one: `denizen sources add owner/repo`, or a folder.",
             )
-        chosen = tuple(each for each in known if not only or each in only)
+        chosen = tuple(each.id for each in sources if each.id in only or not (only or each.is_made_by_guild))
         return await self._submit(_Order(fresh("sync"), chosen, reset, push, self._clock.now()))
 
     async def start_publishing(self) -> SyncRun:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from anyio import to_thread
+
 from denizen.domain.audit import AuditEntry, AuditKind
 from denizen.domain.budget import BudgetScope, BudgetScopeKind, BudgetStatus
 from denizen.domain.clock import Clock
@@ -126,7 +128,7 @@ class ManagedGuilds:
             days=[
                 (row.day, row.usage.requests, f"{row.usage.cost_usd or 0:.4f}") for row in rows if row.scope == scope
             ],
-            gaps=group_gaps(here)[:SHOWN_GAPS],
+            gaps=(await to_thread.run_sync(group_gaps, here))[:SHOWN_GAPS],
             calls=calls,
             changes=[each for each in changes if each.event.subject == name],
         )

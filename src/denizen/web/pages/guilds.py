@@ -64,6 +64,10 @@ class GuildSourceList:
         return sum(row.source.is_made_by_guild for row in self.rows)
 
     @property
+    def is_reading(self) -> bool:
+        return any(row.progress is not None for row in self.rows)
+
+    @property
     def used_bytes(self) -> int:
         return sum(row.size_bytes for row in self.rows if row.source.is_made_by_guild)
 
