@@ -374,6 +374,39 @@ async def test_a_deleted_task_does_not_come_back_and_an_issue_that_is_gone_leave
     assert issue.closed == ""
 
 
+@pytest.mark.parametrize("taken", [0, 1], ids=["the same number there", "another number there"])
+async def test_an_issue_that_was_transferred_leaves_its_task_and_nothing_else_is_written(
+    sim: MirrorFixture, taken: int
+) -> None:
+    world = sim.github.world
+    issue, other = sim.open("Moves"), sim.open("Stays")
+    await sim.mirror()
+    task = next(each for each in await sim.tasks() if each.title == "Moves")
+    ships = world.add_repository("harbour/ships", owner=sim.ana)
+    sim.app.installations[0].repositories.append(ships)
+    for number in range(taken):
+        world.open_issue(sim.ana, ships, f"Ship {number}")
+    world.transfer(issue, sim.boats, ships)
+    await sim.board.comment(task.id, "Words of the boats.")
+    await sim.look(told=False)
+    await sim.board.change_task(task.id, TaskDraft(title="Mine"))
+    await sim.look()
+    assert (sim.count_writes(), issue.title, issue.comments, other.title) == (0, "Moves", [], "Stays")
+    assert (await sim.board.get_task(task.id)).task.title == "Mine"
+    assert (await sim.state()).failure == ""
+
+
+async def test_a_repository_that_was_renamed_is_written_to(sim: MirrorFixture) -> None:
+    issue = sim.open()
+    await sim.mirror()
+    sim.github.world.rename(sim.boats, "harbour/ships")
+    task = await sim.task()
+    await sim.board.comment(task.id, "Hm.")
+    await sim.board.change_task(task.id, TaskDraft(title="It sinks"))
+    await sim.look(told=False)
+    assert (issue.title, len(issue.comments)) == ("It sinks", 1)
+
+
 async def test_a_turn_that_read_what_others_wrote_writes_no_words_into_what_goes_out(sim: MirrorFixture) -> None:
     sim.open()
     await sim.mirror()

@@ -391,6 +391,7 @@ class _MirrorRun:
     async def _push_task(self, task: Task) -> None:
         async with self._store.work(write=False) as work:
             link = await work.issue_mirrors.find_local(self._mirror.key, LinkKind.ISSUE, local_id=task.id)
+            comments = await self._list_unwritten(work, task)
         if link is None:
             # One with the address of another issue belongs to a mirror that is no more.
             if task.link or read_state(task.status) is not IssueState.OPEN:
@@ -403,7 +404,7 @@ class _MirrorRun:
                     await work.projects.replace_task(replace(now, link=issue.url))
         elif link.is_gone:
             return
-        elif link.base.get("task") != digest_task(task):
+        elif comments or link.base.get("task") != digest_task(task):
             try:
                 issue = await self._tracker.get_issue(self._mirror.repository, int(link.remote_id))
             except NotFound:
@@ -412,29 +413,30 @@ class _MirrorRun:
                     await work.issue_mirrors.put_link(replace(link, is_gone=True))
                 return
             await self._reconcile(link, issue)
-        await self._push_comments(task, int(link.remote_id))
+        await self._push_comments(comments, int(link.remote_id))
 
-    async def _push_comments(self, task: Task, number: int) -> None:
-        """Writes what was said here. What came from the repository, and what the mirror noted, stays."""
-        async with self._store.work(write=False) as work:
-            comments = [
-                each for each in await work.projects.list_comments(task.id) if each.made_by.author != MIRROR.key
-            ]
-            links = {
-                each.id: await work.issue_mirrors.find_local(self._mirror.key, LinkKind.COMMENT, local_id=each.id)
-                for each in comments
-            }
-        for comment in comments:
-            link, digest = links[comment.id], digest_text(comment.text)
-            if link is not None and (not link.base.get("out") or link.base.get("text") == digest):
+    async def _list_unwritten(self, work: UnitOfWork, task: Task) -> Sequence[tuple[TaskComment, IssueLink | None]]:
+        """Returns what was said here and does not stand there yet, with what it was linked to. What came from the
+        repository, and what the mirror noted, stays.
+        """
+        found: list[tuple[TaskComment, IssueLink | None]] = []
+        for each in await work.projects.list_comments(task.id):
+            if each.made_by.author == MIRROR.key:
                 continue
+            link = await work.issue_mirrors.find_local(self._mirror.key, LinkKind.COMMENT, local_id=each.id)
+            if link is None or (link.base.get("out") and link.base.get("text") != digest_text(each.text)):
+                found.append((each, link))
+        return found
+
+    async def _push_comments(self, comments: Sequence[tuple[TaskComment, IssueLink | None]], number: int) -> None:
+        for comment, link in comments:
             name = escape_markup(" ".join((comment.made_by.author_name or "somebody").split()))
             told, repository = f"**{name}**:\n\n{comment.text}", self._mirror.repository
             if link is None:
                 written = await self._tracker.add_comment(repository, number, told, mark=comment.id)
             else:
                 written = await self._tracker.change_comment(repository, link.remote_id, told, mark=comment.id)
-            base: JsonObject = {"text": digest, "out": True}
+            base: JsonObject = {"text": digest_text(comment.text), "out": True}
             async with self._store.work() as work:
                 await work.issue_mirrors.put_link(self._link(LinkKind.COMMENT, comment.id, written.id, base))
 
@@ -461,7 +463,8 @@ class _MirrorRun:
         if is_changed:
             await self._tell_changed()
         if not merge.draft.is_empty:
-            written = await self._tracker.change_issue(self._mirror.repository, issue, merge.draft)
+            number, draft = int(link.remote_id), merge.draft
+            written = await self._tracker.change_issue(self._mirror.repository, number, draft, known=issue)
             async with self._store.work() as work:
                 await work.issue_mirrors.put_link(replace(link, base=note_pushed(merge, written)))
         return True
