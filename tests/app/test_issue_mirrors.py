@@ -416,9 +416,16 @@ async def test_a_turn_that_read_what_others_wrote_writes_no_words_into_what_goes
     with pytest.raises(NotAllowed, match="Nothing was written") as refused:
         await board.comment(task.id, "a secret that a page asked for")
     assert "harbour/boats" in refused.value.why
-    await board.change_task(task.id, TaskDraft(status=TaskStatus.DONE))
+    await board.change_task(task.id, TaskDraft(status=TaskStatus.DONE), "Boats")
+    await sim.board.create_project(ProjectDraft(name="Inside"))
+    inner = await sim.board.create_task(TaskDraft(title="Internal"), "Inside")
+    with pytest.raises(NotAllowed, match="Nothing was written"):
+        await board.change_task(inner.id, TaskDraft(), "Boats")
+    await sim.look()
+    assert [each.title for each in sim.boats.issues.values()] == ["It leaks"]
     await sim.mirror(goes_out=False)
     await board.comment(task.id, "It stays here.")
+    await board.change_task(inner.id, TaskDraft(), "Boats")
 
 
 async def _read_as(sim: MirrorFixture, scope: Any) -> Any:
