@@ -16,6 +16,7 @@ from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.ids import AgentName
 from denizen.domain.issue_mirror import IssueMirror, MirrorState
 from denizen.domain.project import (
+    MAX_COMMENTS,
     OWNERS,
     ProjectDraft,
     Task,
@@ -276,6 +277,38 @@ async def test_a_reading_that_was_cut_short_begins_again_without_doubles(sim: Mi
     assert len(tasks) == 150
     commented = next(each for each in tasks if each.link.endswith("/issues/1"))
     assert len((await sim.board.get_task(commented.id)).comments) == 1
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_comments_that_could_not_be_read_with_their_issue_are_read_later(
+    sim: MirrorFixture, *, is_first: bool
+) -> None:
+    if not is_first:
+        await sim.mirror()
+    issue = sim.open()
+    if not is_first:
+        sim.change(issue, "closed", closed="completed")
+    sim.github.world.comment(sim.eve, issue, "Here too.")
+    sim.engine.clock.advance(days=1)
+    if not is_first:
+        await sim.look()
+        sim.change(issue, "reopened", closed="")
+    sim.github.fail("GET", r"/issues/1/comments$", status=403, headers={"retry-after": "60"})
+    await (sim.mirror() if is_first else sim.look())
+    assert await sim.tasks() == []
+    sim.engine.clock.advance(minutes=10)
+    await sim.look()
+    assert [each.text for each in await sim.comments()] == ["Here too."]
+    assert (await sim.state()).failure == ""
+
+
+async def test_a_comment_that_has_no_room_keeps_its_issue_from_nothing(sim: MirrorFixture) -> None:
+    issue = sim.open()
+    for number in range(MAX_COMMENTS + 1):
+        sim.github.world.comment(sim.eve, issue, f"Comment {number}")
+    await sim.mirror()
+    assert len(await sim.comments()) == MAX_COMMENTS
+    assert "a comment on issue #1" in (await sim.state()).failure
 
 
 async def test_a_mark_in_what_a_stranger_wrote_says_nothing(sim: MirrorFixture) -> None:

@@ -290,29 +290,37 @@ class _MirrorRun:
             updated_at=now,
         )
         task = fill_task(blank, issue)
+        comments: Sequence[IssueComment] = ()
+        if issue.comments:  # read before the task is there: nobody would look for older ones again
+            comments = await self._tracker.list_comments_on(self._mirror.repository, issue.number)
         async with self._store.work() as work:
             await check_room_for_task(work, task.project_id, len(task.title) + len(task.description))
             await work.projects.add_task(task)
             link = self._link(LinkKind.ISSUE, task.id, str(issue.number), make_base(task, issue))
             await work.issue_mirrors.put_link(link)
+            known = {each.id: each for each in await work.projects.list_comments(task.id)}
+            for comment in comments:
+                try:
+                    await self._write_comment(work, task, comment, known)
+                except LimitExceeded as error:
+                    self._leave_out(f"a comment on issue #{issue.number}", error)
             if not is_import:
                 await note_change(self._boards, work, who, task, TaskAction.CREATED)
         await self._tell_changed()
-        if issue.comments:
-            for comment in await self._tracker.list_comments_on(self._mirror.repository, issue.number):
-                await self._hear(replace(comment, number=issue.number), is_import=True)
         return True
 
-    async def _hear(self, comment: IssueComment, *, is_import: bool = False) -> None:
+    async def _hear(self, comment: IssueComment) -> None:
         """Takes over a comment on an issue that has a task. What was written for one here is only linked."""
         try:
             async with self._store.work() as work:
                 task = await self._find_task(work, str(comment.number))
-                if task is None or not await self._write_comment(work, task, comment):
+                if task is None:
+                    return
+                known = {each.id: each for each in await work.projects.list_comments(task.id)}
+                if not await self._write_comment(work, task, comment, known):
                     return
                 await work.projects.replace_task(replace(task, updated_at=self._clock.now()))
-                if not is_import:
-                    await note_change(self._boards, work, self._as_principal(comment.author), task, TaskAction.UPDATED)
+                await note_change(self._boards, work, self._as_principal(comment.author), task, TaskAction.UPDATED)
         except _REFUSED as error:
             self._leave_out(f"a comment on issue #{comment.number}", error)
         else:
@@ -324,11 +332,14 @@ class _MirrorRun:
         if project is not None:
             self._boards.tell_changed(project.audience)
 
-    async def _write_comment(self, work: UnitOfWork, task: Task, comment: IssueComment) -> bool:
-        """Returns whether something was written."""
+    async def _write_comment(
+        self, work: UnitOfWork, task: Task, comment: IssueComment, comments: dict[str, TaskComment]
+    ) -> bool:
+        """Returns whether something was written; `comments` are those of the task, by id. Raises LimitExceeded before
+        it writes.
+        """
         text, digest = to_text(comment.text), digest_text(comment.text)
         link = await work.issue_mirrors.find_link(self._mirror.key, LinkKind.COMMENT, remote_id=comment.id)
-        comments = {each.id: each for each in await work.projects.list_comments(task.id)}
         if link is None and (own := comments.get(comment.mark)):
             base: JsonObject = {"text": digest_text(own.text), "out": True}
             await work.issue_mirrors.put_link(self._link(LinkKind.COMMENT, own.id, comment.id, base))
@@ -353,6 +364,7 @@ class _MirrorRun:
                 created_at=comment.created_at,
             )
             await work.projects.add_comment(known)
+            comments[known.id] = known
         await work.issue_mirrors.put_link(self._link(LinkKind.COMMENT, known.id, comment.id, {"text": digest}))
         return True
 
