@@ -377,6 +377,21 @@ async def test_a_rate_limit_is_waited_for(sim: MirrorFixture, *, is_secondary: b
     assert len(await sim.tasks()) == 1
 
 
+async def test_labels_that_github_did_not_take_are_written_later(sim: MirrorFixture) -> None:
+    issue = sim.open(labels=("bug", "deck"))
+    await sim.mirror()
+    await sim.board.change_task((await sim.task()).id, TaskDraft(tags=("deck", "urgent")))
+    sim.github.fail("PATCH", r"/issues/1$", status=502)
+    await sim.look(told=False)
+    assert issue.labels == ("bug", "deck")
+    sim.engine.clock.advance(minutes=10)
+    await sim.look()
+    assert (issue.labels, (await sim.task()).tags) == (("deck", "urgent"), ("deck", "urgent"))
+    written = sim.count_writes()
+    await sim.look()
+    assert sim.count_writes() == written
+
+
 async def test_what_is_refused_is_told_tried_again_and_keeps_nothing_from_the_rest(sim: MirrorFixture) -> None:
     locked, other = sim.open("Locked"), sim.open("Other")
     locked.locked = True
