@@ -399,13 +399,51 @@ async def test_what_is_refused_is_told_tried_again_and_keeps_nothing_from_the_re
     first, second = await sim.tasks()
     await sim.board.comment(first.id, "Hm.")
     await sim.board.comment(second.id, "Hm.")
-    await sim.look()
+    for _ in range(4):
+        await sim.look()
     assert (len(locked.comments), len(other.comments)) == (0, 1)
+    assert len(sim.github.requests_to("POST", r"/issues/1/comments$")) == 1, "not with every look"
     assert first.id in (await sim.state()).failure
+    sim.engine.clock.advance(minutes=5)
+    await sim.look()
+    sim.engine.clock.advance(minutes=5)
+    await sim.look()
+    assert len(sim.github.requests_to("POST", r"/issues/1/comments$")) == 2, "later each time"
     locked.locked = False
+    sim.engine.clock.advance(minutes=5)
     await sim.look()
     await sim.look()
     assert (len(locked.comments), len(other.comments), (await sim.state()).failure) == (1, 1, "")
+
+
+async def test_a_refused_task_that_changes_is_tried_at_once(sim: MirrorFixture) -> None:
+    locked = sim.open()
+    locked.locked = True
+    await sim.mirror()
+    task = await sim.task()
+    await sim.board.comment(task.id, "Hm.")
+    await sim.look(told=False)
+    locked.locked = False
+    await sim.board.comment(task.id, "Well.")
+    await sim.look(told=False)
+    assert len(locked.comments) == 2
+
+
+async def test_an_account_that_may_open_no_issue_is_not_asked_for_every_task(sim: MirrorFixture) -> None:
+    await sim.mirror()
+    sim.app.permissions["issues"] = "read"
+    for title in ("One", "Two", "Three"):
+        await sim.board.create_task(TaskDraft(title=title), "Boats")
+    for _ in range(4):
+        await sim.look()
+    assert len(sim.github.requests_to("POST", ISSUES)) == 1
+    assert "may not open an issue" in (await sim.state()).failure
+    sim.app.permissions["issues"] = "write"
+    sim.engine.clock.advance(minutes=5)
+    await sim.look()
+    await sim.look()
+    assert sorted(each.title for each in sim.boats.issues.values()) == ["One", "Three", "Two"]
+    assert (await sim.state()).failure == ""
 
 
 async def test_a_deleted_task_does_not_come_back_and_an_issue_that_is_gone_leaves_its_task(sim: MirrorFixture) -> None:

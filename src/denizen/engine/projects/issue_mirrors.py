@@ -58,6 +58,7 @@ from denizen.domain.project import (
 )
 from denizen.engine.events.signal import Signal
 from denizen.engine.projects.board import LISTED, ProjectBoards, check_room_for_task, check_size, note_change
+from denizen.engine.projects.mirror_refusals import MirrorRefusals
 from denizen.ports.issues import IssueTracker
 from denizen.ports.store import UnitOfWork
 
@@ -75,6 +76,8 @@ FAILURE_CHARS = 500
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _REFUSED = (NotFound, NotAllowed, InvalidInput, LimitExceeded)
 """The errors that concern one issue, and keep nothing from the others."""
+_NEW_ISSUES = "new issues"
+"""The key of the refusal to open any issue."""
 
 _log = logging.getLogger("denizen.tasks")
 
@@ -92,6 +95,7 @@ class IssueMirrors:
         self._waits: dict[str, datetime] = {}
         """Until when nothing is asked of a repository that failed."""
         self._versions: dict[str, str] = {}
+        self._refusals: dict[IssueMirror, MirrorRefusals] = {}
 
     def tell(self, repository: str) -> None:
         """Notes that something happened at a repository, whoever says so: it is read at once."""
@@ -104,6 +108,7 @@ class IssueMirrors:
         """Looks at what is due until it is cancelled. Each repository is read first."""
         self._due.clear()
         self._versions.clear()
+        self._refusals.clear()
         while True:
             changed = self._changed.next
             wait_s = await self.look()
@@ -126,7 +131,8 @@ class IssueMirrors:
             return
         is_due = self._due.get(mirror.key, _EARLIEST) <= now
         try:
-            run = _MirrorRun(self._boards, mirror, state, self._find_tracker(mirror.account))
+            refusals = self._refusals.setdefault(mirror, MirrorRefusals(self._clock, mirror.every))
+            run = _MirrorRun(self._boards, mirror, state, self._find_tracker(mirror.account), refusals)
             if is_due:
                 self._due[mirror.key] = now + mirror.every  # before it reads: a webhook may come meanwhile
                 self._versions[mirror.key] = await run.pull(self._versions.get(mirror.key, ""))
@@ -140,7 +146,7 @@ class IssueMirrors:
             _log.warning("issues cannot be mirrored", extra={"repository": mirror.repository, **error.fields})
             await self._note_look(mirror, error.explain()[:FAILURE_CHARS])
         else:
-            if is_due or run.failure:
+            if is_due or run.failure not in ("", state.failure):
                 await self._note_look(mirror, run.failure)
 
     async def _load_state(self, mirror: IssueMirror, now: datetime) -> MirrorState | None:
@@ -199,11 +205,19 @@ class IssueMirrors:
 class _MirrorRun:
     """One look at one mirror. `failure` tells of the last issue or task that was left out."""
 
-    def __init__(self, boards: ProjectBoards, mirror: IssueMirror, state: MirrorState, tracker: IssueTracker) -> None:
+    def __init__(
+        self,
+        boards: ProjectBoards,
+        mirror: IssueMirror,
+        state: MirrorState,
+        tracker: IssueTracker,
+        refusals: MirrorRefusals,
+    ) -> None:
         self._boards, self._store, self._clock = boards, boards.store, boards.clock
         self._mirror = mirror
         self._state = state
         self._tracker = tracker
+        self._refusals = refusals
         self.failure = ""
 
     # --- from the repository -----------------------------------------------------------------------------------------
@@ -371,13 +385,19 @@ class _MirrorRun:
     # --- to the repository -------------------------------------------------------------------------------------------
 
     async def push(self) -> None:
-        """Writes the tasks that changed here. What is refused is tried again with each look."""
+        """Writes the tasks that changed here. What is refused is tried again later, and keeps nothing from the rest."""
         newest, is_complete = self._state.written_at, True
         for task in await self._list_changed():
+            version = task.updated_at.isoformat()
+            if told := self._refusals.find(task.id, version):
+                self.failure, is_complete = told, False
+                continue
             try:
-                await self._push_task(task)
+                is_complete &= await self._push_task(task)
+                self._refusals.clear(task.id)
             except _REFUSED as error:
                 self._leave_out(f"task {task.id}", error)
+                self._refusals.note(task.id, self.failure, version)
                 is_complete = False
             newest = max(newest, task.updated_at)
         if is_complete and newest > self._state.written_at:
@@ -400,22 +420,26 @@ class _MirrorRun:
                     return sorted(found.values(), key=lambda each: each.updated_at)
                 wanted = replace(wanted, skip=wanted.skip + MAX_FOUND)
 
-    async def _push_task(self, task: Task) -> None:
+    async def _push_task(self, task: Task) -> bool:
+        """Returns whether nothing of it is left to be written."""
         async with self._store.work(write=False) as work:
             link = await work.issue_mirrors.find_local(self._mirror.key, LinkKind.ISSUE, local_id=task.id)
             comments = await self._list_unwritten(work, task)
         if link is None:
             # One with the address of another issue belongs to a mirror that is no more.
             if task.link or read_state(task.status) is not IssueState.OPEN:
-                return
-            issue = await self._tracker.create_issue(self._mirror.repository, draft_issue(task), mark=task.id)
+                return True
+            if told := self._refusals.find(_NEW_ISSUES):
+                self.failure = told
+                return False
+            issue = await self._create_issue(task)
             link = self._link(LinkKind.ISSUE, task.id, str(issue.number), make_base(task, issue))
             async with self._store.work() as work:
                 await work.issue_mirrors.put_link(link)
                 if (now := await work.projects.find_task(task.id)) is not None:
                     await work.projects.replace_task(replace(now, link=issue.url))
         elif link.is_gone:
-            return
+            return True
         elif comments or link.base.get("task") != digest_task(task):
             try:
                 issue = await self._tracker.get_issue(self._mirror.repository, int(link.remote_id))
@@ -423,9 +447,20 @@ class _MirrorRun:
                 _log.warning("an issue is gone: its task stays", extra={"task": task.id, "issue": link.remote_id})
                 async with self._store.work() as work:
                     await work.issue_mirrors.put_link(replace(link, is_gone=True))
-                return
+                return True
             await self._reconcile(link, issue)
         await self._push_comments(comments, int(link.remote_id))
+        return True
+
+    async def _create_issue(self, task: Task) -> Issue:
+        """Makes the issue of a task. Where the account may not, that is so for every other task."""
+        try:
+            issue = await self._tracker.create_issue(self._mirror.repository, draft_issue(task), mark=task.id)
+        except NotAllowed as error:
+            self._refusals.note(_NEW_ISSUES, error.explain()[:FAILURE_CHARS])
+            raise
+        self._refusals.clear(_NEW_ISSUES)
+        return issue
 
     async def _list_unwritten(self, work: UnitOfWork, task: Task) -> Sequence[tuple[TaskComment, IssueLink | None]]:
         """Returns what was said here and does not stand there yet, with what it was linked to. What came from the
