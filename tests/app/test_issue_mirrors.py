@@ -71,9 +71,9 @@ class MirrorFixture:
         self.stack.push_async_callback(tracker.aclose)
         self.mirrors = IssueMirrors(self.engine.boards, lambda _: tracker)
 
-    async def mirror(self, *, goes_out: bool = True, **more: Any) -> None:
+    async def mirror(self, project: str = "Boats", *, goes_out: bool = True, **more: Any) -> None:
         mirror = IssueMirror(
-            project="Boats", platform="github", repository="harbour/boats", account=ADA, goes_out=goes_out, **more
+            project=project, platform="github", repository="harbour/boats", account=ADA, goes_out=goes_out, **more
         )
         await self.engine.runtime.swap(replace(self.engine.runtime.current, issue_mirrors=(mirror,)))
         await self.mirrors.look()
@@ -546,6 +546,22 @@ async def test_the_task_watcher_looks_at_what_happens_later_and_not_at_the_first
         change = await work.task_changes.find_next()
     assert change is not None
     assert (change.task_id, change.action) == ((await sim.task()).id, TaskAction.UPDATED)
+
+
+async def test_a_deleted_project_ends_its_mirror_which_is_told_once_and_begins_anew_with_another(
+    sim: MirrorFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    sim.open()
+    await sim.mirror()
+    await sim.board.delete_project("Boats")
+    for _ in range(3):
+        await sim.look()
+    assert "their project was deleted" in (await sim.state()).failure
+    assert len([each for each in caplog.records if "a mirror has ended" in each.message]) == 1
+    assert await sim.board.list_projects() == []
+    await sim.mirror("Ships")
+    [task] = await sim.board.find_tasks(TaskQuery(project_id="Ships"))
+    assert task.title == "It leaks"
 
 
 async def test_an_account_without_a_login_is_told(sim: MirrorFixture) -> None:

@@ -153,13 +153,19 @@ class IssueMirrors:
         """Returns how far the mirror has come. At first its project is found, or made. None where it is gone."""
         async with self._store.work(write=False) as work:
             states = {each.key: each for each in await work.issue_mirrors.list_states()}
-            if state := states.get(mirror.key):
-                return state if await work.projects.find(state.project_id) else None
+            state = states.get(mirror.key)
+            project = await work.projects.find(state.project_id) if state is not None else None
+        if state is not None and project is None:
+            await self._note_end(state, now)
+            return None
+        if state is not None:
+            return state
         async with self._store.work() as work:
             try:
                 project = await self._find_project(work, mirror, now)
             except DenizenError as error:
                 _log.error("a mirror has no project: %s", error.message, extra=error.fields)
+                self._waits[mirror.key] = now + mirror.every
                 return None
             state = MirrorState(
                 key=mirror.key,
@@ -173,6 +179,19 @@ class IssueMirrors:
             await work.issue_mirrors.put_state(state)
         self._boards.tell_changed(project.audience)
         return state
+
+    async def _note_end(self, state: MirrorState, now: datetime) -> None:
+        """Tells once that the project of a mirror was deleted. It is not made anew: somebody wanted it gone."""
+        error = NotFound(
+            "The issues are mirrored no more: their project was deleted.",
+            code="mirror_project_gone",
+            fix="Take it out of 'projects' in the configuration, or begin anew with a project of another name there.",
+        )
+        told = error.explain()
+        if state.failure != told:
+            _log.error("a mirror has ended: %s", error.message, extra={"repository": state.repository, **error.fields})
+            async with self._store.work() as work:
+                await work.issue_mirrors.put_state(replace(state, looked_at=now, failure=told))
 
     async def _find_project(self, work: UnitOfWork, mirror: IssueMirror, now: datetime) -> Project:
         """Finds one by its id, or by its name among those that owners and admins made for many: nobody else gets the
