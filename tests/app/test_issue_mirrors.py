@@ -16,6 +16,7 @@ from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.ids import AgentName
 from denizen.domain.issue_mirror import IssueMirror, MirrorState
 from denizen.domain.project import (
+    MAX_COMMENTS,
     OWNERS,
     ProjectDraft,
     Task,
@@ -70,9 +71,9 @@ class MirrorFixture:
         self.stack.push_async_callback(tracker.aclose)
         self.mirrors = IssueMirrors(self.engine.boards, lambda _: tracker)
 
-    async def mirror(self, *, goes_out: bool = True, **more: Any) -> None:
+    async def mirror(self, project: str = "Boats", *, goes_out: bool = True, **more: Any) -> None:
         mirror = IssueMirror(
-            project="Boats", platform="github", repository="harbour/boats", account=ADA, goes_out=goes_out, **more
+            project=project, platform="github", repository="harbour/boats", account=ADA, goes_out=goes_out, **more
         )
         await self.engine.runtime.swap(replace(self.engine.runtime.current, issue_mirrors=(mirror,)))
         await self.mirrors.look()
@@ -278,6 +279,38 @@ async def test_a_reading_that_was_cut_short_begins_again_without_doubles(sim: Mi
     assert len((await sim.board.get_task(commented.id)).comments) == 1
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_comments_that_could_not_be_read_with_their_issue_are_read_later(
+    sim: MirrorFixture, *, is_first: bool
+) -> None:
+    if not is_first:
+        await sim.mirror()
+    issue = sim.open()
+    if not is_first:
+        sim.change(issue, "closed", closed="completed")
+    sim.github.world.comment(sim.eve, issue, "Here too.")
+    sim.engine.clock.advance(days=1)
+    if not is_first:
+        await sim.look()
+        sim.change(issue, "reopened", closed="")
+    sim.github.fail("GET", r"/issues/1/comments$", status=403, headers={"retry-after": "60"})
+    await (sim.mirror() if is_first else sim.look())
+    assert await sim.tasks() == []
+    sim.engine.clock.advance(minutes=10)
+    await sim.look()
+    assert [each.text for each in await sim.comments()] == ["Here too."]
+    assert (await sim.state()).failure == ""
+
+
+async def test_a_comment_that_has_no_room_keeps_its_issue_from_nothing(sim: MirrorFixture) -> None:
+    issue = sim.open()
+    for number in range(MAX_COMMENTS + 1):
+        sim.github.world.comment(sim.eve, issue, f"Comment {number}")
+    await sim.mirror()
+    assert len(await sim.comments()) == MAX_COMMENTS
+    assert "a comment on issue #1" in (await sim.state()).failure
+
+
 async def test_a_mark_in_what_a_stranger_wrote_says_nothing(sim: MirrorFixture) -> None:
     await sim.mirror()
     task = await sim.board.create_task(TaskDraft(title="Paint"), "Boats")
@@ -344,6 +377,21 @@ async def test_a_rate_limit_is_waited_for(sim: MirrorFixture, *, is_secondary: b
     assert len(await sim.tasks()) == 1
 
 
+async def test_labels_that_github_did_not_take_are_written_later(sim: MirrorFixture) -> None:
+    issue = sim.open(labels=("bug", "deck"))
+    await sim.mirror()
+    await sim.board.change_task((await sim.task()).id, TaskDraft(tags=("deck", "urgent")))
+    sim.github.fail("PATCH", r"/issues/1$", status=502)
+    await sim.look(told=False)
+    assert issue.labels == ("bug", "deck")
+    sim.engine.clock.advance(minutes=10)
+    await sim.look()
+    assert (issue.labels, (await sim.task()).tags) == (("deck", "urgent"), ("deck", "urgent"))
+    written = sim.count_writes()
+    await sim.look()
+    assert sim.count_writes() == written
+
+
 async def test_what_is_refused_is_told_tried_again_and_keeps_nothing_from_the_rest(sim: MirrorFixture) -> None:
     locked, other = sim.open("Locked"), sim.open("Other")
     locked.locked = True
@@ -351,13 +399,51 @@ async def test_what_is_refused_is_told_tried_again_and_keeps_nothing_from_the_re
     first, second = await sim.tasks()
     await sim.board.comment(first.id, "Hm.")
     await sim.board.comment(second.id, "Hm.")
-    await sim.look()
+    for _ in range(4):
+        await sim.look()
     assert (len(locked.comments), len(other.comments)) == (0, 1)
+    assert len(sim.github.requests_to("POST", r"/issues/1/comments$")) == 1, "not with every look"
     assert first.id in (await sim.state()).failure
+    sim.engine.clock.advance(minutes=5)
+    await sim.look()
+    sim.engine.clock.advance(minutes=5)
+    await sim.look()
+    assert len(sim.github.requests_to("POST", r"/issues/1/comments$")) == 2, "later each time"
     locked.locked = False
+    sim.engine.clock.advance(minutes=5)
     await sim.look()
     await sim.look()
     assert (len(locked.comments), len(other.comments), (await sim.state()).failure) == (1, 1, "")
+
+
+async def test_a_refused_task_that_changes_is_tried_at_once(sim: MirrorFixture) -> None:
+    locked = sim.open()
+    locked.locked = True
+    await sim.mirror()
+    task = await sim.task()
+    await sim.board.comment(task.id, "Hm.")
+    await sim.look(told=False)
+    locked.locked = False
+    await sim.board.comment(task.id, "Well.")
+    await sim.look(told=False)
+    assert len(locked.comments) == 2
+
+
+async def test_an_account_that_may_open_no_issue_is_not_asked_for_every_task(sim: MirrorFixture) -> None:
+    await sim.mirror()
+    sim.app.permissions["issues"] = "read"
+    for title in ("One", "Two", "Three"):
+        await sim.board.create_task(TaskDraft(title=title), "Boats")
+    for _ in range(4):
+        await sim.look()
+    assert len(sim.github.requests_to("POST", ISSUES)) == 1
+    assert "may not open an issue" in (await sim.state()).failure
+    sim.app.permissions["issues"] = "write"
+    sim.engine.clock.advance(minutes=5)
+    await sim.look()
+    await sim.look()
+    assert sorted(each.title for each in sim.boats.issues.values()) == ["One", "Three", "Two"]
+    assert (await sim.state()).failure == ""
 
 
 async def test_a_deleted_task_does_not_come_back_and_an_issue_that_is_gone_leaves_its_task(sim: MirrorFixture) -> None:
@@ -374,6 +460,39 @@ async def test_a_deleted_task_does_not_come_back_and_an_issue_that_is_gone_leave
     assert issue.closed == ""
 
 
+@pytest.mark.parametrize("taken", [0, 1], ids=["the same number there", "another number there"])
+async def test_an_issue_that_was_transferred_leaves_its_task_and_nothing_else_is_written(
+    sim: MirrorFixture, taken: int
+) -> None:
+    world = sim.github.world
+    issue, other = sim.open("Moves"), sim.open("Stays")
+    await sim.mirror()
+    task = next(each for each in await sim.tasks() if each.title == "Moves")
+    ships = world.add_repository("harbour/ships", owner=sim.ana)
+    sim.app.installations[0].repositories.append(ships)
+    for number in range(taken):
+        world.open_issue(sim.ana, ships, f"Ship {number}")
+    world.transfer(issue, sim.boats, ships)
+    await sim.board.comment(task.id, "Words of the boats.")
+    await sim.look(told=False)
+    await sim.board.change_task(task.id, TaskDraft(title="Mine"))
+    await sim.look()
+    assert (sim.count_writes(), issue.title, issue.comments, other.title) == (0, "Moves", [], "Stays")
+    assert (await sim.board.get_task(task.id)).task.title == "Mine"
+    assert (await sim.state()).failure == ""
+
+
+async def test_a_repository_that_was_renamed_is_written_to(sim: MirrorFixture) -> None:
+    issue = sim.open()
+    await sim.mirror()
+    sim.github.world.rename(sim.boats, "harbour/ships")
+    task = await sim.task()
+    await sim.board.comment(task.id, "Hm.")
+    await sim.board.change_task(task.id, TaskDraft(title="It sinks"))
+    await sim.look(told=False)
+    assert (issue.title, len(issue.comments)) == ("It sinks", 1)
+
+
 async def test_a_turn_that_read_what_others_wrote_writes_no_words_into_what_goes_out(sim: MirrorFixture) -> None:
     sim.open()
     await sim.mirror()
@@ -383,9 +502,16 @@ async def test_a_turn_that_read_what_others_wrote_writes_no_words_into_what_goes
     with pytest.raises(NotAllowed, match="Nothing was written") as refused:
         await board.comment(task.id, "a secret that a page asked for")
     assert "harbour/boats" in refused.value.why
-    await board.change_task(task.id, TaskDraft(status=TaskStatus.DONE))
+    await board.change_task(task.id, TaskDraft(status=TaskStatus.DONE), "Boats")
+    await sim.board.create_project(ProjectDraft(name="Inside"))
+    inner = await sim.board.create_task(TaskDraft(title="Internal"), "Inside")
+    with pytest.raises(NotAllowed, match="Nothing was written"):
+        await board.change_task(inner.id, TaskDraft(), "Boats")
+    await sim.look()
+    assert [each.title for each in sim.boats.issues.values()] == ["It leaks"]
     await sim.mirror(goes_out=False)
     await board.comment(task.id, "It stays here.")
+    await board.change_task(inner.id, TaskDraft(), "Boats")
 
 
 async def _read_as(sim: MirrorFixture, scope: Any) -> Any:
@@ -420,6 +546,22 @@ async def test_the_task_watcher_looks_at_what_happens_later_and_not_at_the_first
         change = await work.task_changes.find_next()
     assert change is not None
     assert (change.task_id, change.action) == ((await sim.task()).id, TaskAction.UPDATED)
+
+
+async def test_a_deleted_project_ends_its_mirror_which_is_told_once_and_begins_anew_with_another(
+    sim: MirrorFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    sim.open()
+    await sim.mirror()
+    await sim.board.delete_project("Boats")
+    for _ in range(3):
+        await sim.look()
+    assert "their project was deleted" in (await sim.state()).failure
+    assert len([each for each in caplog.records if "a mirror has ended" in each.message]) == 1
+    assert await sim.board.list_projects() == []
+    await sim.mirror("Ships")
+    [task] = await sim.board.find_tasks(TaskQuery(project_id="Ships"))
+    assert task.title == "It leaks"
 
 
 async def test_an_account_without_a_login_is_told(sim: MirrorFixture) -> None:

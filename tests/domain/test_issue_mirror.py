@@ -149,6 +149,19 @@ def test_tags_and_labels_of_both_sides_are_joined() -> None:
     assert (found.task.tags, found.draft.labels) == (("mine", "theirs"), ("theirs", "mine"))
 
 
+def test_labels_that_could_not_be_written_are_written_later() -> None:
+    task, issue = replace(TASK, tags=("bug", "mine")), replace(ISSUE, labels=("bug", "good first issue", "theirs"))
+    failed = merge(task, issue)
+    again = merge_issue(failed.base, failed.task, issue, goes_out=True, rendered=task.description)
+    assert (again.task, again.draft) == (failed.task, failed.draft)
+    assert again.draft == IssueDraft(labels=("bug", "theirs", "mine"))
+    written = replace(issue, labels=("bug", "theirs", "mine"))
+    for base in (note_pushed(again, written), again.base):  # and where a process was killed before it could note that
+        settled = merge_issue(base, again.task, written, goes_out=True, rendered=task.description)
+        assert (settled.task, settled.draft) == (again.task, IssueDraft())
+        assert settled.base == make_base(again.task, written)
+
+
 def test_labels_beyond_the_number_of_tags_stay_and_none_is_taken_away() -> None:
     issue = replace(ISSUE, labels=tuple(f"label {number:02}" for number in range(15)))
     task = fill_task(BLANK, issue)

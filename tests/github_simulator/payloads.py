@@ -54,6 +54,7 @@ def issue(of: Issue, at: Repository, base: str) -> Json:
         "created_at": moment(of.created_at),
         "updated_at": moment(of.updated_at),
         "url": f"{url}/issues/{of.number}",
+        "repository_url": url,
     }
     return told | ({"pull_request": {"url": f"{url}/pulls/{of.number}"}} if of.is_pull else {})
 

@@ -91,6 +91,11 @@ def _in_repository(
                 return RestResponse(
                     {"message": "Moved Permanently"}, 301, location=f"{ask.base}/repositories/{repository.id}{rest}"
                 )
+            if moved := repository.transferred.get(int(found.groupdict().get("number") or 0)):
+                target, number = moved
+                rest = ask.path.partition(f"/issues/{found['number']}")[2]
+                location = f"{ask.base}/repositories/{target.id}/issues/{number}{rest}"
+                return RestResponse({"message": "Moved Permanently"}, 301, location=location)
             return act(ask, repository, found)
 
         prefix = r"/(?:repos/(?P<owner>[^/]+)/(?P<name>[^/]+)|repositories/(?P<id>\d+))"

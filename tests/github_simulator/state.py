@@ -124,7 +124,8 @@ Words: TypeAlias = "Issue | Discussion | Comment | Review | ReviewComment"
 @dataclass(slots=True, eq=False)
 class Repository:
     """A repository. `members` has the association of people (OWNER, MEMBER, COLLABORATOR, CONTRIBUTOR); that of others
-    is NONE. Requests to a name in `former` are redirected.
+    is NONE. Requests to a name in `former` are redirected, and so are those to the issues in `transferred`, which have
+    a number in another repository now.
     """
 
     id: int
@@ -138,6 +139,7 @@ class Repository:
     issues: dict[int, Issue] = field(default_factory=dict[int, Issue])
     discussions: dict[int, Discussion] = field(default_factory=dict[int, Discussion])
     former: set[str] = field(default_factory=set[str])
+    transferred: dict[int, tuple[Repository, int]] = field(default_factory=dict[int, "tuple[Repository, int]"])
 
     @property
     def full_name(self) -> str:

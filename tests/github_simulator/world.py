@@ -106,6 +106,13 @@ class GitHubWorld:
         repository.former.add(repository.full_name)
         repository.owner, _, repository.name = full_name.partition("/")
 
+    def transfer(self, issue: Issue, source: Repository, target: Repository) -> None:
+        """Moves an issue to another repository, where it has the next number; its old address redirects there."""
+        del source.issues[issue.number]
+        former, issue.number = issue.number, self._number(target)
+        source.transferred[former] = (target, issue.number)
+        target.issues[issue.number] = issue
+
     def give_token(self, installation: Installation) -> Token:
         token = Token(f"ghs_{secrets.token_hex(18)}", installation, self.clock.now() + TOKEN_LIFE)
         self.tokens[token.text] = token
@@ -210,7 +217,7 @@ class GitHubWorld:
         return issue
 
     def _number(self, repository: Repository) -> int:
-        return max((0, *repository.issues, *repository.discussions)) + 1
+        return max((0, *repository.issues, *repository.discussions, *repository.transferred)) + 1
 
     def _tell(
         self, event: str, action: str, repository: Repository, sender: User, talk: Talk, what: Words | None = None

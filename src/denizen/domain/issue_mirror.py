@@ -258,7 +258,10 @@ def merge_issue(base: JsonObject, task: Task, issue: Issue, *, goes_out: bool, r
             pushed[field] = here[field]
             lost += [LostValue(field, there[field])] if is_theirs else []
     tags, labels = _merge_tags(mine, theirs, task, issue)
-    mine["tags"], theirs["tags"] = list(tags), list(to_tags(issue.labels))
+    is_pushing = goes_out and labels != issue.labels
+    # Until they are written, tags that were added or taken away here stay changes.
+    mine["tags"] = sorted(_settle_tags(mine, task, tags)) if is_pushing else list(tags)
+    theirs["tags"] = list(to_tags(issue.labels))
     changed = replace(
         task,
         title=pulled.get("title", task.title),
@@ -272,7 +275,7 @@ def merge_issue(base: JsonObject, task: Task, issue: Issue, *, goes_out: bool, r
         title=pushed.get("title"),
         text=pushed.get("text"),
         state=IssueState(pushed["state"]) if "state" in pushed else None,
-        labels=labels if goes_out and labels != issue.labels else None,
+        labels=labels if is_pushing else None,
         assignee=pushed.get("assignee"),
     )
     return IssueMerge(changed, draft, tuple(each for each in lost if each.value), {"task": mine, "issue": theirs})
@@ -286,7 +289,7 @@ def note_pushed(merge: IssueMerge, issue: Issue) -> JsonObject:
         if getattr(merge.draft, field) is not None:
             mine[field], theirs[field] = local[field], remote[field]
     if merge.draft.labels is not None:
-        theirs["tags"] = remote["tags"]
+        mine["tags"], theirs["tags"] = local["tags"], remote["tags"]
     return {"task": mine, "issue": theirs}
 
 
@@ -308,6 +311,12 @@ def _merge_tags(
     kept = [label for label in issue.labels if to_tag(label) not in removed]
     labels = (*kept, *sorted(added - {to_tag(label) for label in kept}))
     return tuple(sorted(tags)[:MAX_TAGS]), labels
+
+
+def _settle_tags(mine: Mapping[str, Json], task: Task, tags: Sequence[str]) -> set[str]:
+    """Returns the tags of a task without what was changed here."""
+    was, own = _read_tags(mine), set(task.tags)
+    return (set(tags) - (own - was)) | (was - own)
 
 
 def _to_assignee(issue: Issue) -> str:

@@ -36,12 +36,14 @@ class IssueTracker(Protocol):
         """
         ...
 
-    async def get_issue(self, repository: str, number: int) -> Issue: ...
+    async def get_issue(self, repository: str, number: int) -> Issue:
+        """Raises NotFound also for one that has moved to another repository."""
+        ...
 
     async def create_issue(self, repository: str, draft: IssueDraft, *, mark: str) -> Issue: ...
 
-    async def change_issue(self, repository: str, issue: Issue, draft: IssueDraft) -> Issue:
-        """Changes an issue as it is now. An assignee who cannot be one there is left out."""
+    async def change_issue(self, repository: str, number: int, draft: IssueDraft, *, known: Issue) -> Issue:
+        """Changes an issue, known as it is now. An assignee who cannot be one there is left out."""
         ...
 
     async def list_comments(self, repository: str, *, since: datetime) -> Sequence[IssueComment]:

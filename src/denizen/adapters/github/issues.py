@@ -72,7 +72,20 @@ class GitHubIssues:
     async def get_issue(self, repository: str, number: int) -> Issue:
         await self._identify()
         call = GitHubRequest("GET", f"/repos/{repository}/issues/{number}", "read an issue")
-        return self._read((await self._api.send(call, repository)).body)
+        row = (await self._api.send(call, repository)).body
+        issue = self._read(row)
+        # GitHub redirects to where an issue was transferred, as it does for a repository that was renamed.
+        if issue.number != number or not await self._is_home(repository, get_text(row, "repository_url")):
+            raise NotFound(f"Issue #{number} has left {repository}.", code="github_gone", why=f"it is {issue.url} now")
+        return issue
+
+    async def _is_home(self, repository: str, url: str) -> bool:
+        """Returns whether an issue with this `repository_url` is in the repository, which may have another name now."""
+        home = "/".join(url.rsplit("/", 2)[-2:]).lower()
+        if home == repository.lower():
+            return True
+        call = GitHubRequest("GET", f"/repos/{repository}", "read the name of a repository")
+        return get_text((await self._api.send(call, repository)).body, "full_name").lower() == home
 
     async def create_issue(self, repository: str, draft: IssueDraft, *, mark: str) -> Issue:
         await self._identify()
@@ -82,11 +95,11 @@ class GitHubIssues:
         call = GitHubRequest("POST", f"/repos/{repository}/issues", "open an issue", json=fields)
         return self._read((await self._api.send(call, repository)).body)
 
-    async def change_issue(self, repository: str, issue: Issue, draft: IssueDraft) -> Issue:
+    async def change_issue(self, repository: str, number: int, draft: IssueDraft, *, known: Issue) -> Issue:
         await self._identify()
         fields: dict[str, Any] = {"title": draft.title} if draft.title is not None else {}
         if draft.text is not None:
-            fields["body"] = self._write(draft.text, issue.mark)
+            fields["body"] = self._write(draft.text, known.mark)
         if draft.state is not None:
             is_open = draft.state is IssueState.OPEN
             fields["state"] = "open" if is_open else "closed"
@@ -94,10 +107,10 @@ class GitHubIssues:
         if draft.labels is not None:
             fields["labels"] = list(draft.labels)
         if draft.assignee is not None:
-            fields |= await self._find_assignees(repository, issue.assignees, draft.assignee)
+            fields |= await self._find_assignees(repository, known.assignees, draft.assignee)
         if not fields:
-            return issue
-        call = GitHubRequest("PATCH", f"/repos/{repository}/issues/{issue.number}", "change an issue", json=fields)
+            return known
+        call = GitHubRequest("PATCH", f"/repos/{repository}/issues/{number}", "change an issue", json=fields)
         return self._read((await self._api.send(call, repository)).body)
 
     async def _find_assignees(self, repository: str, former: Sequence[str], login: str) -> dict[str, Any]:

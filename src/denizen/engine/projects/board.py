@@ -291,6 +291,8 @@ class ProjectBoard:
             )
         if draft.has_text:
             await self._check_words(reader, home)
+        if target is not None and target.id != home.id:
+            await self._check_words(reader, target)  # all its words are said there
         async with self._boards.store.work() as work:
             task, home = await _load_task(work, reader, task_id)
             if not keeps_text(task.title, draft.title) or not keeps_text(task.description, draft.description):

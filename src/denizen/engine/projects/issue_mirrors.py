@@ -1,80 +1,40 @@
-"""Mirrors the issues of repositories into the tasks of projects, and tasks into issues where the configuration says so.
-
-A look reads what changed at the repository, and then compares the tasks that changed here (`domain/issue_mirror`). It
-begins with reading: what a process that was killed had written there carries a mark, and is found again instead of
-being written twice. What has come from the repository has an id that derives from it.
+"""Mirrors the issues of repositories into the tasks of projects, and tasks into issues where the configuration says so:
+which mirror is looked at when, and what project it has. `issue_mirror_run` does one look.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import anyio
 
-from denizen.domain.authored_text import escape_markup
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, NotFound, Unavailable
 from denizen.domain.ids import AgentName
-from denizen.domain.issue_mirror import (
-    Issue,
-    IssueComment,
-    IssueLink,
-    IssueMirror,
-    IssueState,
-    LinkKind,
-    LostValue,
-    MirrorState,
-    digest_task,
-    digest_text,
-    draft_issue,
-    fill_task,
-    make_base,
-    merge_issue,
-    note_pushed,
-    read_state,
-    to_text,
-)
-from denizen.domain.json import JsonObject
-from denizen.domain.message import Author
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.issue_mirror import IssueMirror, MirrorState
 from denizen.domain.project import (
     EVERYBODY,
-    MAX_COMMENTS,
-    MAX_FOUND,
     OWNERS,
     AudienceFilter,
     Editor,
     Project,
-    Task,
-    TaskAction,
-    TaskComment,
-    TaskQuery,
-    TaskStatus,
     is_personal,
     make_id,
     pick_project,
 )
 from denizen.engine.events.signal import Signal
-from denizen.engine.projects.board import LISTED, ProjectBoards, check_room_for_task, check_size, note_change
+from denizen.engine.projects.board import LISTED, ProjectBoards
+from denizen.engine.projects.issue_mirror_run import EARLIEST, FAILURE_CHARS, MIRROR, MirrorRun
+from denizen.engine.projects.mirror_refusals import MirrorRefusals
 from denizen.ports.issues import IssueTracker
 from denizen.ports.store import UnitOfWork
 
-MIRROR = Principal(PrincipalKind.HOOK, "issue_mirror", "issue mirror")
-"""The author of what the mirror itself notes. That stays here."""
 LOOK_EVERY_S = 30.0
 """How often one looks for tasks that another process changed."""
 SETTLE_S = 2.0
 """So long changes are gathered before they are written to the repository."""
-OVERLAP = timedelta(minutes=1)
-"""Tasks of so long before are compared again, since another process may have written one late."""
-CLOCKS_DIFFER = timedelta(hours=1)
-"""The first look for changes goes back so far before the first reading."""
-FAILURE_CHARS = 500
-_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-_REFUSED = (NotFound, NotAllowed, InvalidInput, LimitExceeded)
-"""The errors that concern one issue, and keep nothing from the others."""
 
 _log = logging.getLogger("denizen.tasks")
 
@@ -92,6 +52,7 @@ class IssueMirrors:
         self._waits: dict[str, datetime] = {}
         """Until when nothing is asked of a repository that failed."""
         self._versions: dict[str, str] = {}
+        self._refusals: dict[IssueMirror, MirrorRefusals] = {}
 
     def tell(self, repository: str) -> None:
         """Notes that something happened at a repository, whoever says so: it is read at once."""
@@ -104,6 +65,7 @@ class IssueMirrors:
         """Looks at what is due until it is cancelled. Each repository is read first."""
         self._due.clear()
         self._versions.clear()
+        self._refusals.clear()
         while True:
             changed = self._changed.next
             wait_s = await self.look()
@@ -115,7 +77,7 @@ class IssueMirrors:
         """Does what is due. Returns for how many seconds nothing is; None without mirrors."""
         mirrors = self._boards.runtime.current.issue_mirrors
         for mirror in mirrors:
-            if self._waits.get(mirror.key, _EARLIEST) <= self._clock.now():
+            if self._waits.get(mirror.key, EARLIEST) <= self._clock.now():
                 await self._look_at(mirror)
         return LOOK_EVERY_S if mirrors else None
 
@@ -124,9 +86,10 @@ class IssueMirrors:
         state = await self._load_state(mirror, now)
         if state is None:
             return
-        is_due = self._due.get(mirror.key, _EARLIEST) <= now
+        is_due = self._due.get(mirror.key, EARLIEST) <= now
         try:
-            run = _MirrorRun(self._boards, mirror, state, self._find_tracker(mirror.account))
+            refusals = self._refusals.setdefault(mirror, MirrorRefusals(self._clock, mirror.every))
+            run = MirrorRun(self._boards, mirror, state, self._find_tracker(mirror.account), refusals)
             if is_due:
                 self._due[mirror.key] = now + mirror.every  # before it reads: a webhook may come meanwhile
                 self._versions[mirror.key] = await run.pull(self._versions.get(mirror.key, ""))
@@ -140,33 +103,52 @@ class IssueMirrors:
             _log.warning("issues cannot be mirrored", extra={"repository": mirror.repository, **error.fields})
             await self._note_look(mirror, error.explain()[:FAILURE_CHARS])
         else:
-            if is_due or run.failure:
+            if is_due or run.failure not in ("", state.failure):
                 await self._note_look(mirror, run.failure)
 
     async def _load_state(self, mirror: IssueMirror, now: datetime) -> MirrorState | None:
         """Returns how far the mirror has come. At first its project is found, or made. None where it is gone."""
         async with self._store.work(write=False) as work:
             states = {each.key: each for each in await work.issue_mirrors.list_states()}
-            if state := states.get(mirror.key):
-                return state if await work.projects.find(state.project_id) else None
+            state = states.get(mirror.key)
+            project = await work.projects.find(state.project_id) if state is not None else None
+        if state is not None and project is None:
+            await self._note_end(state, now)
+            return None
+        if state is not None:
+            return state
         async with self._store.work() as work:
             try:
                 project = await self._find_project(work, mirror, now)
             except DenizenError as error:
                 _log.error("a mirror has no project: %s", error.message, extra=error.fields)
+                self._waits[mirror.key] = now + mirror.every
                 return None
             state = MirrorState(
                 key=mirror.key,
                 project_id=project.id,
                 repository=mirror.repository,
-                seen_at=_EARLIEST,
-                heard_at=_EARLIEST,
-                written_at=_EARLIEST,
+                seen_at=EARLIEST,
+                heard_at=EARLIEST,
+                written_at=EARLIEST,
                 looked_at=now,
             )
             await work.issue_mirrors.put_state(state)
         self._boards.tell_changed(project.audience)
         return state
+
+    async def _note_end(self, state: MirrorState, now: datetime) -> None:
+        """Tells once that the project of a mirror was deleted. It is not made anew: somebody wanted it gone."""
+        error = NotFound(
+            "The issues are mirrored no more: their project was deleted.",
+            code="mirror_project_gone",
+            fix="Take it out of 'projects' in the configuration, or begin anew with a project of another name there.",
+        )
+        told = error.explain()
+        if state.failure != told:
+            _log.error("a mirror has ended: %s", error.message, extra={"repository": state.repository, **error.fields})
+            async with self._store.work() as work:
+                await work.issue_mirrors.put_state(replace(state, looked_at=now, failure=told))
 
     async def _find_project(self, work: UnitOfWork, mirror: IssueMirror, now: datetime) -> Project:
         """Finds one by its id, or by its name among those that owners and admins made for many: nobody else gets the
@@ -194,309 +176,3 @@ class IssueMirrors:
             for state in await work.issue_mirrors.list_states():
                 if state.key == mirror.key:
                     await work.issue_mirrors.put_state(replace(state, looked_at=self._clock.now(), failure=failure))
-
-
-class _MirrorRun:
-    """One look at one mirror. `failure` tells of the last issue or task that was left out."""
-
-    def __init__(self, boards: ProjectBoards, mirror: IssueMirror, state: MirrorState, tracker: IssueTracker) -> None:
-        self._boards, self._store, self._clock = boards, boards.store, boards.clock
-        self._mirror = mirror
-        self._state = state
-        self._tracker = tracker
-        self.failure = ""
-
-    # --- from the repository -----------------------------------------------------------------------------------------
-
-    async def pull(self, version: str) -> str:
-        """Reads what changed at the repository: at first the open issues. Returns the version of what was read."""
-        if not self._state.is_imported:
-            await self._import()
-            return ""
-        repository, since = self._mirror.repository, self._state.seen_at
-        page = await self._tracker.list_issues(repository, since=since, known=version)
-        version, newest = page.version, since
-        while True:
-            for issue in page.issues:
-                await self._take(issue)
-                newest = max(newest, issue.updated_at)
-            if not page.next_page:
-                break
-            page = await self._tracker.list_issues(repository, page=page.next_page)
-        comments = await self._tracker.list_comments(repository, since=self._state.heard_at)
-        heard = self._state.heard_at
-        for comment in comments:
-            await self._hear(comment)
-            heard = max(heard, comment.updated_at)
-        await self._save(replace(self._state, seen_at=newest, heard_at=heard))
-        return version if newest == since else ""
-
-    async def _import(self) -> None:
-        """Reads the open issues with their comments, and tells after each page how far it has come."""
-        began, imported, page_url = self._clock.now(), 0, ""
-        while True:
-            page = await self._tracker.list_issues(self._mirror.repository, page=page_url)
-            for issue in page.issues:
-                imported += await self._take(issue, is_import=True)
-            await self._save(replace(self._state, imported=imported))
-            about = {"repository": self._mirror.repository, "issues": imported}
-            _log.info("open issues are being read", extra=about)
-            page_url = page.next_page
-            if not page_url:
-                break
-        # What changed while it was reading is read again.
-        since = began.replace(microsecond=0) - CLOCKS_DIFFER
-        await self._save(replace(self._state, is_imported=True, seen_at=since, heard_at=since))
-
-    async def _take(self, issue: Issue, *, is_import: bool = False) -> bool:
-        """Brings an issue and its task together, and makes the task of one that is open. Returns whether it has one."""
-        try:
-            link = await self._find_link(issue)
-            if link is None and issue.state is not IssueState.OPEN:
-                return False
-            if link is None or link.is_gone:
-                return link is None and await self._add_task(issue, is_import=is_import)
-            return await self._reconcile(link, issue)
-        except _REFUSED as error:
-            self._leave_out(f"issue #{issue.number}", error)
-            return False
-
-    async def _find_link(self, issue: Issue) -> IssueLink | None:
-        """Finds it by the issue; or by the mark of one that was made for a task just before a process was killed."""
-        async with self._store.work() as work:
-            found = await work.issue_mirrors.find_link(self._mirror.key, LinkKind.ISSUE, remote_id=str(issue.number))
-            if found is not None or not issue.mark:
-                return found
-            task = await work.projects.find_task(issue.mark)
-            if task is None or task.project_id != self._state.project_id:
-                return None
-            known = await work.issue_mirrors.find_local(self._mirror.key, LinkKind.ISSUE, local_id=task.id)
-            if known is not None:
-                return replace(known, is_gone=True)  # a second issue of one task is left alone
-            link = self._link(LinkKind.ISSUE, task.id, str(issue.number), {})
-            await work.issue_mirrors.put_link(link)
-            await work.projects.replace_task(replace(task, link=issue.url))
-            return link
-
-    async def _add_task(self, issue: Issue, *, is_import: bool) -> bool:
-        who = self._as_principal(issue.author)
-        now = self._clock.now()
-        blank = Task(
-            id=make_id("tsk", self._mirror.key, str(issue.number)),
-            project_id=self._state.project_id,
-            title="",
-            made_by=Editor(who.key, who.name),
-            created_at=issue.created_at,
-            updated_at=now,
-        )
-        task = fill_task(blank, issue)
-        async with self._store.work() as work:
-            await check_room_for_task(work, task.project_id, len(task.title) + len(task.description))
-            await work.projects.add_task(task)
-            link = self._link(LinkKind.ISSUE, task.id, str(issue.number), make_base(task, issue))
-            await work.issue_mirrors.put_link(link)
-            if not is_import:
-                await note_change(self._boards, work, who, task, TaskAction.CREATED)
-        await self._tell_changed()
-        if issue.comments:
-            for comment in await self._tracker.list_comments_on(self._mirror.repository, issue.number):
-                await self._hear(replace(comment, number=issue.number), is_import=True)
-        return True
-
-    async def _hear(self, comment: IssueComment, *, is_import: bool = False) -> None:
-        """Takes over a comment on an issue that has a task. What was written for one here is only linked."""
-        try:
-            async with self._store.work() as work:
-                task = await self._find_task(work, str(comment.number))
-                if task is None or not await self._write_comment(work, task, comment):
-                    return
-                await work.projects.replace_task(replace(task, updated_at=self._clock.now()))
-                if not is_import:
-                    await note_change(self._boards, work, self._as_principal(comment.author), task, TaskAction.UPDATED)
-        except _REFUSED as error:
-            self._leave_out(f"a comment on issue #{comment.number}", error)
-        else:
-            await self._tell_changed()
-
-    async def _tell_changed(self) -> None:
-        async with self._store.work(write=False) as work:
-            project = await work.projects.find(self._state.project_id)
-        if project is not None:
-            self._boards.tell_changed(project.audience)
-
-    async def _write_comment(self, work: UnitOfWork, task: Task, comment: IssueComment) -> bool:
-        """Returns whether something was written."""
-        text, digest = to_text(comment.text), digest_text(comment.text)
-        link = await work.issue_mirrors.find_link(self._mirror.key, LinkKind.COMMENT, remote_id=comment.id)
-        comments = {each.id: each for each in await work.projects.list_comments(task.id)}
-        if link is None and (own := comments.get(comment.mark)):
-            base: JsonObject = {"text": digest_text(own.text), "out": True}
-            await work.issue_mirrors.put_link(self._link(LinkKind.COMMENT, own.id, comment.id, base))
-            return False
-        if not text or (link is not None and (link.base.get("out") or link.base.get("text") == digest)):
-            return False
-        known = comments.get(link.local_id) if link else None
-        if link is not None and known is None:
-            return False  # it was deleted here
-        await check_size(work, task.project_id, len(text) - (len(known.text) if known else 0))
-        if known is not None:
-            await work.projects.replace_comment(replace(known, text=text))
-        else:
-            if len(comments) >= MAX_COMMENTS:
-                raise LimitExceeded(f"There are {MAX_COMMENTS} comments already.", code="projects_full")
-            who = self._as_principal(comment.author)
-            known = TaskComment(
-                id=make_id("cmt", self._mirror.key, comment.id),
-                task_id=task.id,
-                text=text,
-                made_by=Editor(who.key, who.name),
-                created_at=comment.created_at,
-            )
-            await work.projects.add_comment(known)
-        await work.issue_mirrors.put_link(self._link(LinkKind.COMMENT, known.id, comment.id, {"text": digest}))
-        return True
-
-    # --- to the repository -------------------------------------------------------------------------------------------
-
-    async def push(self) -> None:
-        """Writes the tasks that changed here. What is refused is tried again with each look."""
-        newest, is_complete = self._state.written_at, True
-        for task in await self._list_changed():
-            try:
-                await self._push_task(task)
-            except _REFUSED as error:
-                self._leave_out(f"task {task.id}", error)
-                is_complete = False
-            newest = max(newest, task.updated_at)
-        if is_complete and newest > self._state.written_at:
-            await self._save(replace(self._state, written_at=newest))
-
-    async def _list_changed(self) -> Sequence[Task]:
-        """Returns the tasks that may have changed since, the earliest change first."""
-        wanted = TaskQuery(
-            statuses=frozenset(TaskStatus),
-            project_id=self._state.project_id,
-            updated_after=max(self._state.written_at - OVERLAP, _EARLIEST),
-            limit=MAX_FOUND,
-        )
-        found: dict[str, Task] = {}
-        async with self._store.work(write=False) as work:
-            while True:
-                rows = await work.projects.search_tasks(wanted, [self._state.project_id])
-                found |= {each.id: each for each in rows}
-                if len(rows) < MAX_FOUND:
-                    return sorted(found.values(), key=lambda each: each.updated_at)
-                wanted = replace(wanted, skip=wanted.skip + MAX_FOUND)
-
-    async def _push_task(self, task: Task) -> None:
-        async with self._store.work(write=False) as work:
-            link = await work.issue_mirrors.find_local(self._mirror.key, LinkKind.ISSUE, local_id=task.id)
-        if link is None:
-            # One with the address of another issue belongs to a mirror that is no more.
-            if task.link or read_state(task.status) is not IssueState.OPEN:
-                return
-            issue = await self._tracker.create_issue(self._mirror.repository, draft_issue(task), mark=task.id)
-            link = self._link(LinkKind.ISSUE, task.id, str(issue.number), make_base(task, issue))
-            async with self._store.work() as work:
-                await work.issue_mirrors.put_link(link)
-                if (now := await work.projects.find_task(task.id)) is not None:
-                    await work.projects.replace_task(replace(now, link=issue.url))
-        elif link.is_gone:
-            return
-        elif link.base.get("task") != digest_task(task):
-            try:
-                issue = await self._tracker.get_issue(self._mirror.repository, int(link.remote_id))
-            except NotFound:
-                _log.warning("an issue is gone: its task stays", extra={"task": task.id, "issue": link.remote_id})
-                async with self._store.work() as work:
-                    await work.issue_mirrors.put_link(replace(link, is_gone=True))
-                return
-            await self._reconcile(link, issue)
-        await self._push_comments(task, int(link.remote_id))
-
-    async def _push_comments(self, task: Task, number: int) -> None:
-        """Writes what was said here. What came from the repository, and what the mirror noted, stays."""
-        async with self._store.work(write=False) as work:
-            comments = [
-                each for each in await work.projects.list_comments(task.id) if each.made_by.author != MIRROR.key
-            ]
-            links = {
-                each.id: await work.issue_mirrors.find_local(self._mirror.key, LinkKind.COMMENT, local_id=each.id)
-                for each in comments
-            }
-        for comment in comments:
-            link, digest = links[comment.id], digest_text(comment.text)
-            if link is not None and (not link.base.get("out") or link.base.get("text") == digest):
-                continue
-            name = escape_markup(" ".join((comment.made_by.author_name or "somebody").split()))
-            told, repository = f"**{name}**:\n\n{comment.text}", self._mirror.repository
-            if link is None:
-                written = await self._tracker.add_comment(repository, number, told, mark=comment.id)
-            else:
-                written = await self._tracker.change_comment(repository, link.remote_id, told, mark=comment.id)
-            base: JsonObject = {"text": digest, "out": True}
-            async with self._store.work() as work:
-                await work.issue_mirrors.put_link(self._link(LinkKind.COMMENT, comment.id, written.id, base))
-
-    # --- both --------------------------------------------------------------------------------------------------------
-
-    async def _reconcile(self, link: IssueLink, issue: Issue) -> bool:
-        """Brings both sides together. Returns whether there is a task."""
-        async with self._store.work() as work:
-            task = await work.projects.find_task(link.local_id)
-            if task is None or task.project_id != self._state.project_id:
-                return False  # it was deleted, or moved to another project: the issue is left alone
-            rendered = self._tracker.render(task.description)
-            merge = merge_issue(link.base, task, issue, goes_out=self._mirror.goes_out, rendered=rendered)
-            is_changed = merge.task != task
-            if is_changed:
-                more = len(merge.task.description) - len(task.description)
-                await check_size(work, task.project_id, more)
-                merge = replace(merge, task=replace(merge.task, updated_at=self._clock.now()))
-                await work.projects.replace_task(merge.task)
-                await note_change(self._boards, work, self._as_principal(issue.author), merge.task, TaskAction.UPDATED)
-            for lost in merge.lost:
-                await work.projects.add_comment(self._note_lost(task, lost))
-            await work.issue_mirrors.put_link(replace(link, base=merge.base))
-        if is_changed:
-            await self._tell_changed()
-        if not merge.draft.is_empty:
-            written = await self._tracker.change_issue(self._mirror.repository, issue, merge.draft)
-            async with self._store.work() as work:
-                await work.issue_mirrors.put_link(replace(link, base=note_pushed(merge, written)))
-        return True
-
-    def _note_lost(self, task: Task, lost: LostValue) -> TaskComment:
-        """Keeps a value that gave way, once."""
-        return TaskComment(
-            id=make_id("cmt", "lost", self._mirror.key, task.id, lost.field, digest_text(lost.value)),
-            task_id=task.id,
-            text=to_text(
-                f"The {lost.field} was changed here and in {self._mirror.repository} at the same time. "
-                f"The later change counts; the other one was:\n\n{lost.value}"
-            ),
-            made_by=Editor(MIRROR.key, MIRROR.name),
-            created_at=self._clock.now(),
-        )
-
-    async def _find_task(self, work: UnitOfWork, number: str) -> Task | None:
-        link = await work.issue_mirrors.find_link(self._mirror.key, LinkKind.ISSUE, remote_id=number)
-        task = await work.projects.find_task(link.local_id) if link and not link.is_gone else None
-        return task if task and task.project_id == self._state.project_id else None
-
-    def _link(self, kind: LinkKind, local_id: str, remote_id: str, base: JsonObject) -> IssueLink:
-        return IssueLink(mirror=self._mirror.key, kind=kind, local_id=local_id, remote_id=remote_id, base=base)
-
-    def _leave_out(self, what: str, error: DenizenError) -> None:
-        about = {"repository": self._mirror.repository, "what": what, **error.fields}
-        _log.warning("left out of a mirror: %s", error.message, extra=about)
-        self.failure = f"{what}: {error.explain()}"[:FAILURE_CHARS]
-
-    async def _save(self, state: MirrorState) -> None:
-        self._state = state
-        async with self._store.work() as work:
-            await work.issue_mirrors.put_state(state)
-
-    def _as_principal(self, author: Author) -> Principal:
-        """The principal of somebody at the repository, as in its threads."""
-        return Principal(PrincipalKind.PLATFORM_USER, f"{self._mirror.platform}:{author.id}", author.name)
