@@ -104,7 +104,7 @@ async def run_an_hour(server: PlatformFixture, *schedules: Schedule) -> Workflow
     resources = ScheduleResources(
         runtime=server.runtime, store=server.store, clock=clock, times=CroniterTimes(), changed=changed
     )
-    deliveries = RunDeliveries(server.runtime, server.store, MemoryDurable(MemoryLog()))
+    deliveries = RunDeliveries(server.runtime, server.store, MemoryDurable(MemoryLog()), clock)
     runner = ScheduleRunner(resources, server.turns, server.channels, deliveries, lambda _: "")
     await runner.look()
     clock.advance(hours=1)
