@@ -8,6 +8,7 @@ from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.settings.interpolation import escape, references
 from denizen.app.settings.problem import KeyPath
+from denizen.app.settings.schedules import WEBHOOK
 from denizen.domain.errors import Conflict
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
@@ -16,6 +17,8 @@ from denizen.engine.schedules.catalog import ScheduleCatalog
 from denizen.ports.configuration import ConfigurationChange
 
 SCHEDULES: KeyPath = ("schedules",)
+_KEPT_OF_WEBHOOKS = ("secret", "private_hosts")
+"""The keys of a webhook's delivery that stay unless others are given, since no form shows them."""
 
 
 class HomeSchedules:
@@ -51,8 +54,13 @@ class HomeSchedules:
         if values.get("enabled"):
             values = {**values, "paused": None}  # it is on then, whoever had switched it off
         delivery, old = values.get("delivery"), written.get("delivery")
-        if isinstance(delivery, Mapping) and isinstance(old, Mapping) and delivery.get("to") == old.get("to"):
-            values = {**values, "delivery": {**old, **delivery}}
+        if (
+            isinstance(delivery, Mapping)
+            and isinstance(old, Mapping)
+            and delivery.get("to") == old.get("to") == WEBHOOK
+        ):
+            kept = {key: old[key] for key in _KEPT_OF_WEBHOOKS if key in old}
+            values = {**values, "delivery": {**kept, **delivery}}
         wanted = {key: value for key, value in values.items() if value is not None or key in written}
         changed: dict[KeyPath, Json] = {
             (*SCHEDULES, name, key): value for key, value in wanted.items() if written.get(key) != value
