@@ -46,11 +46,13 @@ class HomeSchedules:
         known = self._catalog.find(name)
         if values.get("when") == known.said:
             values = {key: value for key, value in values.items() if key != "when"}
-        values = self._read_when(values, str(values.get("zone") or ""), str(values.get("agent") or known.agent))
-        if known.owner:
-            values = _escape(values)
         section = await self._configuration.find_value(f"schedules.{name}")
         written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
+        own_zone = known.zone if written.get("zone") else ""  # else that of the agent, which may be another one now
+        zone = str(values.get("zone", own_zone) or "")
+        values = self._read_when(values, zone, str(values.get("agent") or known.agent))
+        if known.owner:
+            values = _escape(values)
         if values.get("enabled"):
             values = {**values, "paused": None}  # it is on then, whoever had switched it off
         delivery, old = values.get("delivery"), written.get("delivery")
