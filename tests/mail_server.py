@@ -6,7 +6,7 @@ import imaplib
 import socket
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -25,6 +25,7 @@ class _Handler:
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
+        self.on_taken: Callable[[], None] = lambda: None
 
     async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:  # noqa: N802
         del server, session, options
@@ -36,6 +37,7 @@ class _Handler:
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
         del server, session
         self.taken.append(envelope.content)
+        self.on_taken()
         return "250 OK"
 
 
@@ -46,10 +48,15 @@ class MailServers:
     imap_port: int
     smtp_port: int
     handler: _Handler = field(repr=False)
+    imap: subprocess.Popen[bytes] = field(repr=False)
 
     @property
     def sent(self) -> list[bytes]:
         return self.handler.taken
+
+    def stop_imap(self) -> None:
+        self.imap.kill()
+        self.imap.wait()
 
     def deliver(self, mail: EmailMessage | bytes) -> None:
         """Puts a mail into the inbox."""
@@ -92,7 +99,7 @@ def open_mail_servers() -> Generator[MailServers]:
     try:
         wait_until(lambda: _listens(port))
         controller.start()
-        yield MailServers(port, smtp_port, handler)
+        yield MailServers(port, smtp_port, handler, process)
     finally:
         controller.stop(no_assert=True)
         process.kill()

@@ -6,6 +6,8 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import httpx2
 import pytest
@@ -324,6 +326,45 @@ async def test_words_are_kept_with_what_they_mean_and_one_time_is_not_read_anew(
         assert "said:" not in server.text and "at: '" not in server.text
         page = await olga.send(path, **{**form, "when": "every 5 hours"})
         assert page.status_code == 400 and "5 hours do not divide 24" in read_words(page.text)
+
+
+async def test_a_single_time_counts_in_the_zone_that_the_schedule_has_unless_another_is_given(home: Home) -> None:
+    agent = "default_agent: denizen\nagents: {denizen: {timestamps: {enabled: true, zone: America/New_York}}}\n"
+    text = TEXT.replace("# at nine\n", "# at nine\n    zone: Asia/Tokyo\n") + agent
+    async with open_schedules(home, text) as server, server.client("key-of-olga") as olga:
+
+        async def move(hour: int, **changes: object) -> str:
+            moved = await olga.change_schedule("news", when=f"tomorrow at {hour}:00", **changes)
+            assert moved.times.at is not None
+            zone = moved.times.zone
+            return f"{datetime.fromisoformat(moved.times.at).astimezone(ZoneInfo(zone)):%H:%M} {zone}"
+
+        assert await move(9) == "09:00 Asia/Tokyo"
+        assert await move(10, zone="Europe/London") == "10:00 Europe/London"
+        assert await move(11) == "11:00 Europe/London"
+        assert await move(12, zone=None) == "12:00 America/New_York"
+        assert await move(13) == "13:00 America/New_York"
+
+
+async def test_what_is_cleared_of_a_delivery_is_gone_and_a_webhook_keeps_its_secret(home: Home) -> None:
+    home.add_file("secrets.env", "HOOK=0123456789abcdef\n", 0o600)
+    old = TEXT + "    delivery: {to: mail, target: ana@example.org, subject: Our news}\n"
+    async with open_schedules(home, old) as server:
+        olga, path = server.olga, "/admin/schedules/news"
+
+        def read_delivery() -> ScheduleDelivery:
+            return server.denizen.runtime.current.schedules["news"].conduct.delivery
+
+        form = {"when": "0 9 * * *", "zone": "UTC", "agent": "denizen", "prompt": "What is new?", "wake_agent": "yes"}
+        mail = {**form, "to": "mail", "target": "ana@example.org"}
+        assert (await olga.send(path, **mail, subject="")).status_code == 303
+        assert (read_delivery().subject, "Our news" in server.text) == ("", False)
+        refused = await olga.send(path, **{**mail, "target": ""})
+        assert refused.status_code == 400 and "mail needs an address" in read_words(refused.text)
+        hook = {**form, "to": "webhook", "target": "https://example.org/a", "secret": "${HOOK}"}
+        assert (await olga.send(path, **hook)).status_code == 303
+        assert (await olga.send(path, **{**hook, "target": "https://example.org/b", "secret": ""})).status_code == 303
+        assert (read_delivery().target, read_delivery().secret) == ("https://example.org/b", "0123456789abcdef")
 
 
 async def test_people_say_times_in_words_and_have_no_other_times_for_it(home: Home) -> None:

@@ -197,7 +197,7 @@ async def open_engine(
     services = build_services(runtime, store, durable, clock, observer=observer)
     services = replace(services, assistant=AgentSettingsOverlay(store, clock), relay=relay)
     turns = TurnRunner(runtime, services, queues)
-    deliveries = RunDeliveries(runtime, store, durable, pauses_s=(0, 0, 0))
+    deliveries = RunDeliveries(runtime, store, durable, clock, pauses_s=(0, 0, 0), store_pause_s=0)
     models = {"balanced": model, "watcher": watcher} if watcher else model
     await runtime.swap(generation(models, tools, agent=agent, policy=policy))
     await durable.start()

@@ -510,7 +510,7 @@ def _build_denizen(
             resources,
             turns,
             channels,
-            RunDeliveries(runtime, store, services.durable),
+            RunDeliveries(runtime, store, services.durable, services.clock),
             partial(read_next_task, home / AGENTS_FOLDER),
         ),
         events=events,

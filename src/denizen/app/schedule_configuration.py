@@ -8,6 +8,7 @@ from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.settings.interpolation import escape, references
 from denizen.app.settings.problem import KeyPath
+from denizen.app.settings.schedules import WEBHOOK
 from denizen.domain.errors import Conflict
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
@@ -16,6 +17,8 @@ from denizen.engine.schedules.catalog import ScheduleCatalog
 from denizen.ports.configuration import ConfigurationChange
 
 SCHEDULES: KeyPath = ("schedules",)
+_KEPT_OF_WEBHOOKS = ("secret", "private_hosts")
+"""The keys of a webhook's delivery that stay unless others are given, since no form shows them."""
 
 
 class HomeSchedules:
@@ -43,16 +46,23 @@ class HomeSchedules:
         known = self._catalog.find(name)
         if values.get("when") == known.said:
             values = {key: value for key, value in values.items() if key != "when"}
-        values = self._read_when(values, str(values.get("zone") or ""), str(values.get("agent") or known.agent))
-        if known.owner:
-            values = _escape(values)
         section = await self._configuration.find_value(f"schedules.{name}")
         written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
+        own_zone = known.zone if written.get("zone") else ""  # else that of the agent, which may be another one now
+        zone = str(values.get("zone", own_zone) or "")
+        values = self._read_when(values, zone, str(values.get("agent") or known.agent))
+        if known.owner:
+            values = _escape(values)
         if values.get("enabled"):
             values = {**values, "paused": None}  # it is on then, whoever had switched it off
         delivery, old = values.get("delivery"), written.get("delivery")
-        if isinstance(delivery, Mapping) and isinstance(old, Mapping) and delivery.get("to") == old.get("to"):
-            values = {**values, "delivery": {**old, **delivery}}
+        if (
+            isinstance(delivery, Mapping)
+            and isinstance(old, Mapping)
+            and delivery.get("to") == old.get("to") == WEBHOOK
+        ):
+            kept = {key: old[key] for key in _KEPT_OF_WEBHOOKS if key in old}
+            values = {**values, "delivery": {**kept, **delivery}}
         wanted = {key: value for key, value in values.items() if value is not None or key in written}
         changed: dict[KeyPath, Json] = {
             (*SCHEDULES, name, key): value for key, value in wanted.items() if written.get(key) != value

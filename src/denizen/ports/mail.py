@@ -53,7 +53,8 @@ class Mailbox(Protocol):
         ...
 
     async def send(self, account: MailAccount, mail: OutgoingMail) -> bool:
-        """Sends the mail, and keeps a copy among the sent ones. False when the copy of that key is there already.
+        """Sends the mail, and keeps a copy among the sent ones where their folder takes one. False when the copy of
+        that key is there already.
 
         Raises InvalidInput as `draft` does, and for addresses that the server refuses.
         """

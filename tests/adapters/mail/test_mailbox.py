@@ -126,3 +126,27 @@ async def test_a_wrong_password_and_a_server_that_is_away_are_told(account: Mail
         await mailbox.list_mail(replace(account, imap=MailServer("127.0.0.1", 1, "none")))
     with pytest.raises(Unavailable, match="does not answer"):
         await mailbox.send(replace(account, smtp=MailServer("127.0.0.1", 1, "none")), write("call_3"))
+
+
+async def test_a_mail_that_was_sent_is_no_failure_where_no_copy_can_be_kept(
+    servers: MailServers, account: MailAccount, mailbox: ImapMailbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = len(servers.sent)
+    assert await mailbox.send(replace(account, sent="Trash"), write("call_4"))
+    assert len(servers.sent) == before + 1
+    assert "a mail was sent, but no copy of it was kept" in caplog.text
+    assert PASSWORD not in caplog.text and "ben@example.net" not in caplog.text
+
+
+async def test_a_mail_that_was_sent_is_no_failure_where_the_server_of_the_copy_goes_away(
+    account: MailAccount, mailbox: ImapMailbox
+) -> None:
+    with open_mail_servers() as servers:
+        own = replace(
+            account,
+            imap=MailServer("127.0.0.1", servers.imap_port, "none"),
+            smtp=MailServer("127.0.0.1", servers.smtp_port, "none"),
+        )
+        servers.handler.on_taken = servers.stop_imap
+        assert await mailbox.send(own, write("call_5"))
+        assert len(servers.sent) == 1

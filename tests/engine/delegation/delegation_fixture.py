@@ -58,10 +58,11 @@ async def open_agents(
     """Give the store and log of an earlier engine to see a restart."""
     tools, store, runtime = tools or ToolsetFixture(), store or TemporaryStore(), Runtime()
     durable = MemoryDurable(log or MemoryLog())
-    services = build_services(runtime, store, durable, clock or SystemClock())
+    clock = clock or SystemClock()
+    services = build_services(runtime, store, durable, clock)
     turns = TurnRunner(runtime, services)
     delegations = Delegations(runtime, services, turns)
-    deliveries = RunDeliveries(runtime, store, durable)
+    deliveries = RunDeliveries(runtime, store, durable, clock)
     by_name = {agent.name: agent for agent in agents}
     await runtime.swap(
         Generation(

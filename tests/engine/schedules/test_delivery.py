@@ -8,11 +8,15 @@ from dataclasses import replace
 import pytest
 
 from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
+from denizen.domain.ids import derive
+from denizen.domain.json import JsonObject
 from denizen.domain.schedule import DeliveryRoute, ScheduleConduct, ScheduleDelivery
 from denizen.domain.speaker_choice import SILENCE
 from denizen.engine.schedules.catalog import RunListing
+from denizen.engine.schedules.delivery import WORKFLOW
 from denizen.ports.schedules import RunReport
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
+from tests.engine.listener.failing_store import FailingStore
 from tests.engine.schedules.test_schedules import HOURLY, Process, open_process
 from tests.timing import poll
 
@@ -25,7 +29,7 @@ SENT = replace(HOURLY, conduct=ScheduleConduct(delivery=HOOK))
 class MemoryRunSender:
     """Keeps what is sent, after it has raised the given errors."""
 
-    def __init__(self, *errors: DenizenError) -> None:
+    def __init__(self, *errors: Exception) -> None:
         self.errors = [*errors]
         self.sent: list[tuple[ScheduleDelivery, RunReport]] = []
 
@@ -41,9 +45,14 @@ async def run_once(server: Process, sender: MemoryRunSender) -> RunListing:
     current = server.engine.runtime.current
     await server.engine.runtime.swap(replace(current, number=current.number + 1, run_sender=sender))
     await server.pass_time(hours=1)
+    return await wait_for_end(server)
+
+
+async def wait_for_end(server: Process) -> RunListing:
+    """Returns the only run when it has come to its end."""
 
     async def ended() -> RunListing | None:
-        await server.runner.look()
+        await server.engine.deliveries.submit_owed()
         [run] = await server.catalog.list_runs()
         return None if run.outcome in ("running", "delivering") else run
 
@@ -93,3 +102,60 @@ async def test_the_next_time_is_skipped_while_the_turn_before_runs_and_not_while
         await run_once(server, sender)
         await server.pass_time(hours=1)
         assert (await server.runs())[-1].outcome != "skipped"
+
+
+async def test_a_store_that_is_away_when_sending_begins_and_ends_delays_it_alone() -> None:
+    gate, store = ReplyGate(), FailingStore()
+
+    class StoreLosingSender(MemoryRunSender):
+        async def send(self, delivery: ScheduleDelivery, report: RunReport) -> str:
+            store.break_down()
+            return await super().send(delivery, report)
+
+    async def failed_again() -> bool:
+        return store.failed > 1
+
+    async def lose_and_regain() -> None:
+        await poll(failed_again)
+        store.failed = 0
+        store.recover()
+
+    sender, model = StoreLosingSender(), ScriptedModel(ScriptedReply("All is well.", before=gate))
+    async with open_process(SENT, model=model, store=store) as server:
+        current = server.engine.runtime.current
+        await server.engine.runtime.swap(replace(current, number=current.number + 1, run_sender=sender))
+        await server.pass_time(hours=1)
+        gate.open.set()
+        [run] = await server.runs()
+        assert run.outcome == "delivering" and run.turn is not None
+        payload: JsonObject = {"run": run.run.id, "schedule": run.run.schedule, "turn": run.turn.id}
+        store.break_down()
+        await server.engine.durable.submit(WORKFLOW, derive("delivery", run.run.id), payload)
+        await lose_and_regain()
+        await lose_and_regain()
+        assert (await wait_for_end(server)).outcome == "done"
+        assert len(sender.sent) == 1
+
+
+async def test_sending_that_ends_with_a_fault_is_not_delivering_for_ever() -> None:
+    sender = MemoryRunSender(RuntimeError("a bug"))
+    async with open_process(SENT) as server:
+        run = await run_once(server, sender)
+        assert (run.outcome, len(sender.sent)) == ("undelivered", 1)
+        assert "because of a fault" in run.reason
+
+
+async def test_an_answer_that_waited_for_more_than_a_day_is_not_sent_any_more() -> None:
+    gate, sender = ReplyGate(), MemoryRunSender()
+    model = ScriptedModel(ScriptedReply("All is well.", before=gate), otherwise=ScriptedReply("Nothing."))
+    async with open_process(SENT, model=model) as server:
+        current = server.engine.runtime.current
+        await server.engine.runtime.swap(replace(current, number=current.number + 1, run_sender=sender))
+        await server.pass_time(hours=1)
+        gate.open.set()
+        await server.runs()
+        server.clock.advance(days=1, minutes=1)
+        await server.engine.deliveries.submit_owed()
+        run = await wait_for_end(server)
+        assert (run.outcome, sender.sent) == ("undelivered", [])
+        assert "within a day" in run.reason

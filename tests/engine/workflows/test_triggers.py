@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -10,8 +11,10 @@ from denizen.adapters.cron import CroniterTimes
 from denizen.domain.approval import ApprovalChoice
 from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.json import JsonObject
+from denizen.domain.schedule import Schedule, ScheduleBudget
 from denizen.domain.tool import Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
+from denizen.domain.workflow_run import WorkflowRunListing
 from denizen.domain.workflow_triggers import list_schedules
 from denizen.engine.events.signal import Signal
 from denizen.engine.schedules.delivery import RunDeliveries
@@ -19,8 +22,9 @@ from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
 from denizen.ports.toolset import CallScope, OperatedGuild
 from denizen.ports.workflows import RunSearch
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from denizen.testing.scripted_model import ScriptedModel
 from tests.engine.engine_fixture import LOOK, WRITE, ToolsetFixture, wait_for_approvals
-from tests.engine.platform_fixture import ADA, World, open_platform
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.engine.workflows.workflow_fixture import OPERATOR, find_newest, make, open_workflows
 
 pytestmark = pytest.mark.anyio
@@ -88,20 +92,36 @@ async def test_a_time_starts_a_run() -> None:
     world = World()
     flow = make({"on": {"type": "on_schedule", "cron": "0 * * * *", "then": "act"}, "act": {"type": "join"}})
     async with open_platform(world, workflows=flow) as server:
-        schedules = {each.name: each for each in list_schedules(flow, ADA, lambda _: "UTC")}
-        await server.runtime.swap(replace(server.runtime.current, number=2, schedules=schedules))
-        changed = Signal(server.runtime.swapped)
-        resources = ScheduleResources(
-            runtime=server.runtime, store=server.store, clock=world.clock, times=CroniterTimes(), changed=changed
-        )
-        deliveries = RunDeliveries(server.runtime, server.store, MemoryDurable(MemoryLog()))
-        runner = ScheduleRunner(resources, server.turns, server.channels, deliveries, lambda _: "")
-        await runner.look()
-        world.clock.advance(hours=1)
-        await runner.look()
-        await server.settled()
-        found = await find_newest(server)
+        found = await run_an_hour(server, *list_schedules(flow, ADA, lambda _: "UTC"))
         assert (found.status, found.run.started_by) == (TurnStatus.DONE, "schedule:flow.on")
+
+
+async def run_an_hour(server: PlatformFixture, *schedules: Schedule) -> WorkflowRunListing:
+    """Lets an hour pass with these schedules, and returns the run that came of them."""
+    named, current, clock = {each.name: each for each in schedules}, server.runtime.current, server.world.clock
+    await server.runtime.swap(replace(current, number=current.number + 1, schedules=named))
+    changed = Signal(server.runtime.swapped)
+    resources = ScheduleResources(
+        runtime=server.runtime, store=server.store, clock=clock, times=CroniterTimes(), changed=changed
+    )
+    deliveries = RunDeliveries(server.runtime, server.store, MemoryDurable(MemoryLog()), clock)
+    runner = ScheduleRunner(resources, server.turns, server.channels, deliveries, lambda _: "")
+    await runner.look()
+    clock.advance(hours=1)
+    await runner.look()
+    await server.settled()
+    return await find_newest(server)
+
+
+async def test_a_run_of_a_schedule_costs_no_more_than_the_schedule_says() -> None:
+    model = ScriptedModel(price_usd=(Decimal("0.0001"), Decimal("0.001")))
+    flow = make({"start": {"type": "manual", "then": "ask"}, "ask": {"type": "ask_model", "prompt": "Say something."}})
+    budget = ScheduleBudget(per_run_usd=Decimal("0.001"))
+    dear = Schedule(name="dear", cron="0 * * * *", zone="UTC", prompt="", agent=ADA, workflow="flow", budget=budget)
+    async with open_platform(World(), model, workflows=flow) as server:
+        found = await run_an_hour(server, dear)
+        assert (found.status, model.requests) == (TurnStatus.FAILED, [])
+        assert "The budget of this run is used up." in found.failure
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 import ssl
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -16,7 +17,7 @@ import anyio
 from anyio import to_thread
 
 from denizen.domain.clock import Clock
-from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.installation import build_install_command
 from denizen.domain.mail import (
     MAX_BYTES,
@@ -36,6 +37,7 @@ MAX_HEADINGS_BYTES = 10_000
 _HEADERS = f"(UID FLAGS BODY.PEEK[HEADER.FIELDS (FROM SUBJECT DATE)]<0.{MAX_HEADINGS_BYTES}>)"
 _WHOLE = f"(UID FLAGS BODY.PEEK[]<0.{MAX_BYTES}>)"
 _UID = re.compile(rb"UID (\d+)")
+_log = logging.getLogger("denizen.mail")
 _QUOTED = re.compile(r'["\\\x00-\x1f\x7f]+')
 
 
@@ -83,14 +85,18 @@ class ImapMailbox:
     async def send(self, account: MailAccount, mail: OutgoingMail) -> bool:
         written = self._write(account, mail)
         async with _open_imap(account) as imap:
-            # A call that ran before left a copy. A process that is killed between sending and copying sends the mail
-            # once more, with the same Message-ID, by which receivers know it.
+            # A call that ran before left a copy. Where it left none, as a process that was killed in between, the mail
+            # is sent once more, with the same Message-ID, by which receivers know it.
             if (await imap.select(_quote(account.sent))).result == "OK":
                 found = await imap.uid_search(f'HEADER Message-ID "{written["Message-ID"]}"', charset=None)
                 if b" ".join(_rows(found.lines)).split():
                     return False
-            await _send(account, written)
-            await _append(imap, account.sent, written, r"(\Seen)")
+        await _send(account, written)
+        try:
+            async with _open_imap(account) as imap:
+                await _append(imap, account.sent, written, r"(\Seen)")
+        except DenizenError as error:  # it has left: whoever took this for a failure would send it again
+            _log.warning("a mail was sent, but no copy of it was kept: %s", error.message, extra=error.fields)
         return True
 
     def _write(self, account: MailAccount, mail: OutgoingMail) -> EmailMessage:

@@ -335,6 +335,16 @@ class ScheduleSection(Section):
         if self.delivery.to not in (LOG, NONE):
             fix = "Give it a prompt, or have the tool or a node of the workflow post it."
             raise refuse("a tool and a workflow have no answer to deliver.", fix, key="delivery")
+        of_prompts = {
+            "session": self.session,
+            "new_session": self.new_session,
+            "model": self.model,
+            "wake_agent": not self.wake_agent,
+            "hooks": self.hooks.before_run or self.hooks.after_run,
+        }
+        for key, is_set in of_prompts.items():
+            if is_set:
+                raise refuse("it belongs to a prompt, and a tool or workflow has none.", "Take it out.", key=key)
         if self.owner:
             raise refuse("the schedule of a person has a prompt.", "Take the owner out: then it is yours.", key="owner")
         if names_variable(self.args):

@@ -295,7 +295,7 @@ class ScheduleRunner:
             node = find_trigger(workflow, "")
             trigger, scope = node.id, plan_scope(node, schedule.args)
         start = WorkflowStart(name=workflow.name, digest=workflow.digest, trigger=trigger, scope=scope)
-        order = RunOrder(key=run.id, by=schedule.principal, name=schedule.name)
+        order = RunOrder(key=run.id, by=schedule.principal, name=schedule.name, budget_usd=schedule.budget.per_run_usd)
         workflow = replace(workflow, agent=schedule.agent)
         turn = await submit_run(self._store, self._turns.submit, workflow, start, order, now=now)
         async with self._store.work() as work:

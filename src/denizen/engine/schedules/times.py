@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from denizen.domain.schedule import DueTimes, Schedule
 from denizen.ports.schedules import CronTimes
 
 MAX_COUNTED = 1000
 """So many missed times are counted."""
-_MINUTE = timedelta(minutes=1)
+_MINUTE, _SECOND = timedelta(minutes=1), timedelta(seconds=1)
 
 
 def find_next(times: CronTimes, schedule: Schedule, after: datetime) -> datetime | None:
@@ -36,17 +37,22 @@ def find_due(times: CronTimes, schedule: Schedule, looked_until: datetime, now: 
 
 
 def _list_after(times: CronTimes, schedule: Schedule, after: datetime) -> Iterator[datetime]:
-    """The times of the expression are further apart than the jitter, so they stay in order."""
-    for time in times.list_after(schedule.cron, schedule.zone, after - schedule.jitter):
-        delayed = time + schedule.delay(time)
+    for time, following in pairwise(times.list_after(schedule.cron, schedule.zone, after - schedule.jitter)):
+        delayed = _delay(schedule, time, following)
         if delayed > after:
             yield delayed
 
 
 def _find_latest(times: CronTimes, schedule: Schedule, now: datetime) -> datetime:
-    until = now
-    while True:
-        time = times.find_latest(schedule.cron, schedule.zone, until)
-        if (delayed := time + schedule.delay(time)) <= now:
-            return delayed
-        until = time - _MINUTE
+    time = times.find_latest(schedule.cron, schedule.zone, now)
+    following = next(times.list_after(schedule.cron, schedule.zone, now))
+    while (delayed := _delay(schedule, time, following)) > now:
+        time, following = times.find_latest(schedule.cron, schedule.zone, time - _MINUTE), time
+    return delayed
+
+
+def _delay(schedule: Schedule, time: datetime, following: datetime) -> datetime:
+    """Returns when the time comes with its jitter, before the `following` one: times stay in order, so that none is
+    passed over. Where the clocks go forward, two may be less apart than the jitter.
+    """
+    return min(time + schedule.delay(time), following - _SECOND)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 
 from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place, own_place
@@ -49,7 +50,7 @@ SubmitTurn = Callable[[TurnRequest], Awaitable[Turn]]
 @record(kw_only=True)
 class RunOrder:
     """An order to start a run. The same `key` again is the same run. `place` and `owed` are where it is answered, where
-    that is on a platform.
+    that is on a platform. `budget_usd` is the most that the run may cost.
     """
 
     key: str
@@ -59,6 +60,7 @@ class RunOrder:
     place: Place | None = None
     owed: ReplyTarget | None = None
     author: Author | None = None
+    budget_usd: Decimal | None = None
 
 
 def plan_run(workflow: Workflow, start: WorkflowStart, order: RunOrder) -> TurnRequest:
@@ -73,7 +75,7 @@ def plan_run(workflow: Workflow, start: WorkflowStart, order: RunOrder) -> TurnR
         platform_id=order.key,
         owed=order.owed,
         session=SessionChoice(home if order.place is not None else None),
-        options=RequestOptions(workflow=start_to_json(start)),
+        options=RequestOptions(workflow=start_to_json(start), budget_usd=order.budget_usd),
     )
 
 
