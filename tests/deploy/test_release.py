@@ -87,7 +87,7 @@ def test_the_site_of_the_documentation_builds_with_search_and_a_broken_link_fail
 
     built = build()
     assert built.returncode == 0, built.stderr
-    index = (tmp_path / "dist" / "site" / "search" / "search_index.json").read_text(encoding="utf-8")
+    index = (tmp_path / "dist" / "site" / "preview" / "search" / "search_index.json").read_text(encoding="utf-8")
     assert "how-to/operate.html" in index
     with (tmp_path / "docs" / "how-to" / "operate.md").open("a", encoding="utf-8") as page:
         page.write("\nSee [nothing](no-such-page.md).\n")

@@ -148,7 +148,7 @@ def test_every_section_is_read(home: Home):
         sampling=SamplingSettings(temperature=0, seed=7),
     )
     assert settings.default_agent == "other"
-    assert settings.store_url == "sqlite:///elsewhere.db"
+    assert settings.store_url == f"sqlite:///{home.path}/elsewhere.db"
     assert (settings.server.host, settings.server.port) == ("0.0.0.0", 9000)
     key = settings.server.api_keys[0]
     assert (key.name, settings.secrets.resolve(key.key), key.roles) == ("laptop", "denizen-key", (RoleName.ADMIN,))

@@ -315,7 +315,8 @@ class TextContract:
         async with store.work(write=False) as work:
             for words in (said_text, "* ".join(split_words(said_text)), typed):
                 hits = await work.messages.search(words, conversation_ids=[conversation.id])
-                wanted = set(split_words(words))
+                # SQLite indexes no mark that stands on no letter.
+                wanted = {word for word in split_words(words) if any(map(str.isalnum, word))}
                 if wanted and wanted <= set(split_words(said_text)):
                     assert [hit.message.id for hit in hits] == [key], words
                 elif not {word[:3] for word in wanted} <= {word[:3] for word in split_words(said_text)}:
