@@ -146,7 +146,8 @@ async def test_github_and_gitlab_are_told_apart_by_type_and_other_json_by_condit
             return [each.listener.partition(":")[2] for each in found]
 
         for name in ("push", "pull_request", "issues", "release", "workflow_run"):
-            sent = await send(web, "hub", x_hub_signature_256=sign("{}"), x_github_event=name)
+            body = json.dumps({"about": name})
+            sent = await send(web, "hub", body, x_hub_signature_256=sign(body), x_github_event=name)
             assert await heard(sent) == [f"github-{name}"] * (name in ("push", "pull_request"))
         for name in ("push", "merge_request", "pipeline", "issue"):
             sent = await send(web, "lab", json.dumps({"object_kind": name}), x_gitlab_token=SECRET)

@@ -400,34 +400,35 @@ class Chats:
 
     async def _note(self, request: TurnRequest, mode: ChatMode, turn: Turn, *, titles: bool = True) -> None:
         """Notes a message that was taken in the list of chats: a session that was named for one question is none."""
-        name, owner, now = request.place.thread, request.sender.principal.key, self._services.clock.now()
+        name = request.place.thread
+        if not name.startswith(ALONE) and is_chat_id(name):
+            owner, now = request.sender.principal.key, self._services.clock.now()
+            said = join_text(request.parts)
+            new = Chat(
+                id=ChatId(name),
+                conversation_id=turn.conversation_id,
+                owner=owner,
+                agent=turn.agent,
+                created_at=now,
+                updated_at=now,
+                mode=mode,
+                title=first_words(said),
+            )
+            async with self._services.store.work() as work:
+                chat, is_new = await work.chats.put(new)
+                is_untitled = is_new or not chat.title
+                if not is_new:
+                    title = new.title if is_untitled else None
+                    await work.chats.change(
+                        chat.conversation_id, ChatChanges(title=title, agent=turn.agent, updated_at=now)
+                    )
+            if is_untitled:
+                self._live.publish(new.conversation_id, TitleChanged(new.title))
+                if titles and said.strip() and self._titles_by_model() and not turn.status.is_final:
+                    await self._titles.submit(new, turn.id)
+            self._live.publish(new.conversation_id, MessageTaken(turn.id))
+        # Behind what watchers are told: the turn runs already.
         await self._services.handovers.take_session_message(request.place, turn.agent)
-        if name.startswith(ALONE) or not is_chat_id(name):
-            return
-        said = join_text(request.parts)
-        new = Chat(
-            id=ChatId(name),
-            conversation_id=turn.conversation_id,
-            owner=owner,
-            agent=turn.agent,
-            created_at=now,
-            updated_at=now,
-            mode=mode,
-            title=first_words(said),
-        )
-        async with self._services.store.work() as work:
-            chat, is_new = await work.chats.put(new)
-            is_untitled = is_new or not chat.title
-            if not is_new:
-                title = new.title if is_untitled else None
-                await work.chats.change(
-                    chat.conversation_id, ChatChanges(title=title, agent=turn.agent, updated_at=now)
-                )
-        if is_untitled:
-            self._live.publish(new.conversation_id, TitleChanged(new.title))
-            if titles and said.strip() and self._titles_by_model() and not turn.status.is_final:
-                await self._titles.submit(new, turn.id)
-        self._live.publish(new.conversation_id, MessageTaken(turn.id))
 
 
 def _has_words(title: str, wanted: Sequence[str]) -> bool:
