@@ -49,7 +49,9 @@ async def test_sources_are_added_listed_changed_and_removed(tmp_path: Path) -> N
     notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
     async with open_full_web(tmp_path) as web, open_client(web, "key-of-olga") as owner:
         made = await owner.add_source(str(notes), SourceSettings(label="Notes"), source_id="n")
-        settings = SourceSettings("folder", "Notes", "", "", "", readme_only=False, max_videos=50, sync_every_minutes=0)
+        settings = SourceSettings(
+            "folder", "Notes", "", "", "", readme_only=False, max_videos=50, sync_every_minutes=0, guild=""
+        )
         assert made == SourceInfo(id="n", folder="docs/n", location=str(notes), settings=settings)
         changed = await owner.edit_source("n", SourceSettings(content_path="more", sync_every_minutes=60))
         assert changed.settings == replace(made.settings, content_path="more", sync_every_minutes=60)
