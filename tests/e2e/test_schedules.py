@@ -191,7 +191,8 @@ schedules:
     [(turn, _)] = read_turns(home.store_url)
     assert (turn.agent, turn.result.reply) == ("bob", "It is 42.")
     [asked] = provider.server.bodies
-    assert "\n42\n</untrusted>" in asked["messages"][-1]["content"][0]["text"]
+    *_, prompt, _note_on_silence = asked["messages"]
+    assert "\n42\n</untrusted>" in prompt["content"][0]["text"]
 
 
 def test_schedules_are_added_switched_run_and_seen_by_commands(home: Home, provider: Provider) -> None:
