@@ -29,7 +29,7 @@ MAX_NESTING = 4
 BOUNDARIES: Mapping[str, str] = MappingProxyType(
     {
         "src/denizen/engine/turn.py::TurnRunner._run_steps": "turn: an unknown fault fails this turn, not its queue",
-        "src/denizen/engine/turn.py::TurnRunner._close_somehow": "turn: it ends even when its steps cannot be written",
+        "src/denizen/engine/loop/closing.py::TurnCloser.close_somehow": "turn: it ends even when its steps cannot be written",
         "src/denizen/engine/loop/routing.py::ModelRouter._sort": "routing: a fault is no usable route, so the stock one",
         "src/denizen/app/reload.py::Reloader.reload_and_tell": "job: a fault in a reload must not end the server",
         "src/denizen/engine/gate/decision.py::PolicyEngine.decide": "gate: whatever fails inside denies",

@@ -82,7 +82,7 @@ async def test_a_stop_waits_for_the_title_that_is_being_made(home: Home, monkeyp
                         await each.reached.wait()
                     title, reply = held if "Name the topic" in str(server.bodies[0]) else reversed(held)
                     reply.until.set()
-                    await denizen.turns.wait_for_working()
+                    await denizen.turns.here.wait_for_working()
                     group.start_soon(_leave_turns, denizen, _TurnGrace())
                     await anyio.wait_all_tasks_blocked()
                     title.until.set()

@@ -87,7 +87,7 @@ async def test_what_a_worker_writes_in_a_chat_before_it_stops_goes_with_the_chat
             return await wait(run_id)
 
         monkeypatch.setattr(web.durable, "wait", note_and_wait)
-        told.on_cancel = worker.turns.cancel_here
+        told.on_cancel = worker.turns.here.cancel
         turn = await web.turns.submit(message("1"))
         now = SystemClock().now()
         chat = Chat(
@@ -116,7 +116,7 @@ async def test_an_account_that_ends_stops_its_open_turns_alone(tmp_path: Path) -
         open_engine(ScriptedModel(), store=store, log=log, relay=told) as web,
         open_engine(model, store=store, log=log, relay=DeafRelay(runs_turns=True)) as worker,
     ):
-        told.on_cancel = worker.turns.cancel_here
+        told.on_cancel = worker.turns.here.cancel
         uploads = ChatUploads(store, UploadFolder(tmp_path), encode_image, read_pdf)
         with anyio.fail_after(HANG_LIMIT_S):
             ended = await web.turns.submit(message("1"))
@@ -137,9 +137,9 @@ async def test_a_process_that_stops_waits_for_turns_that_work_and_not_for_those_
             await gate.reached.wait()
             waiting = await engine.turns.submit(message("2"))
             await anyio.wait_all_tasks_blocked()
-            assert engine.turns.count_idle() == 1
+            assert engine.turns.here.count_idle() == 1
             async with anyio.create_task_group() as group:
-                group.start_soon(engine.turns.wait_for_working)
+                group.start_soon(engine.turns.here.wait_for_working)
                 engine.turns.cancel(waiting.id)
                 await engine.durable.wait(waiting.id)
                 gate.open.set()

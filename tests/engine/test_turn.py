@@ -193,7 +193,7 @@ async def test_turns_that_another_process_runs_do_not_pile_up_in_memory(monkeypa
     async def run_elsewhere(_workflow: str, _run: str, _payload: object, *, lane: object) -> None:
         """Another process wins the run."""
 
-    monkeypatch.setattr("denizen.engine.turn.MAX_OPENED", 2)
+    monkeypatch.setattr("denizen.engine.intake.turns_here.MAX_OPENED", 2)
     async with open_engine(ScriptedModel()) as engine:
         monkeypatch.setattr(engine.durable, "submit", run_elsewhere)
         turns = [await engine.turns.submit(message(str(number))) for number in range(5)]

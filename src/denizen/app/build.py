@@ -478,7 +478,7 @@ def _build_denizen(
 
     tools = WorkflowTools(targets, services.outbox, clock, publish, platform=DISCORD)
     turns = TurnRunner(runtime, services, workflows=WorkflowRunner(services, tools))
-    adapters.durable.count_idle = turns.count_idle
+    adapters.durable.count_idle = turns.here.count_idle
     events = build_event_system(runtime, services, turns, channels, mirror)
     skills.events.open_log(events.log)
     generation_deps = GenerationDeps(

@@ -232,7 +232,7 @@ def _start_membership(
         channels=denizen.platforms.channels,
         live=denizen.services.live,
         outbox=denizen.services.outbox,
-        cancel=denizen.turns.cancel_here,
+        cancel=denizen.turns.here.cancel,
         signals={
             "events": denizen.events.bus.changed,
             "questions": denizen.services.questions.changed,
@@ -357,7 +357,7 @@ async def _leave_turns(denizen: Denizen, grace: _TurnGrace) -> None:
     if denizen.fleet is not None:
         denizen.fleet.stop_claiming()
     with anyio.move_on_after(0 if denizen.restart.has_store_moved else GRACE_S):
-        await denizen.turns.wait_for_working()
+        await denizen.turns.here.wait_for_working()
         while denizen.process.count_working() > 0:  # noqa: ASYNC110 - the end of a run sets no event
             await anyio.sleep(LOOK_EVERY_S)
     await denizen.services.durable.aclose()

@@ -10,6 +10,7 @@
     7 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and the
                text without the data and addresses of pictures beside it (`domain/attachments.py`)
     8 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
+               (`loop/closing.py`)
     9 deliver  the outbox sends what is owed, each piece once (`outbox/outbox.py`); watchers get the end of the turn
    10 hooks    those that follow an answer, in a durable run of their own, which nobody waits for
 
@@ -21,20 +22,18 @@ from the message, so the same message twice is one turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 
 import anyio
 
 from denizen.domain.attachments import extract_attachments, omit_addresses
-from denizen.domain.delivery import Delivery
-from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, Unavailable
-from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed
+from denizen.domain.events import ApprovalRequested, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.domain.workflow_run import STARTED
 from denizen.engine.configuration.generation import Generation, Runtime
@@ -51,9 +50,11 @@ from denizen.engine.intake.opening import (
 )
 from denizen.engine.intake.resumed_turns import ResumedTurns
 from denizen.engine.intake.stops import StopRequests
-from denizen.engine.intake.turn_queue import QueueSlot, TurnPause, TurnQueues
+from denizen.engine.intake.turn_queue import TurnPause, TurnQueues
 from denizen.engine.intake.turns_elsewhere import TurnsElsewhere
+from denizen.engine.intake.turns_here import TurnsHere
 from denizen.engine.knowledge.proof import ProvedAnswer, TurnProofs
+from denizen.engine.loop.closing import TurnCloser, settle
 from denizen.engine.loop.look_up import look_up
 from denizen.engine.loop.loop import run_loop
 from denizen.engine.loop.outcome import (
@@ -61,7 +62,6 @@ from denizen.engine.loop.outcome import (
     describe_failure,
     finished_event,
     hold_to_sources,
-    keep_answer,
     log_turn,
     open_proofs,
 )
@@ -84,13 +84,6 @@ WATCH_INTERVAL_S = 5.0
 RESUME_LIMIT = 10_000
 """How many open turns a restart takes up at once."""
 
-CLOSE_PATIENCE_S = 60.0
-"""How long the end of a turn waits for a store that is locked or away: its answer has been paid for."""
-CLOSE_PAUSE_S = 0.5
-
-MAX_OPENED = 1000
-"""Turns that are kept in memory until their run begins; others are loaded from the store."""
-
 WORKFLOW = "turn"
 """The durable run's name. It is stored; changing it would orphan turns that are under way."""
 
@@ -104,12 +97,10 @@ class _TurnSkipped(Exception):  # noqa: N818 - nothing is wrong
 
 
 @dataclass
-class _RunningTurn:
-    """A turn that runs in this process: what stops it, its steps once it has begun them, and whether it is closed."""
+class _Progress:
+    """How far the run of a turn has come: its steps, once it has begun them."""
 
-    scope: anyio.CancelScope
     steps: TurnSteps | None = None
-    is_closing: bool = False
 
 
 class TurnRunner:
@@ -133,42 +124,14 @@ class TurnRunner:
         """Turns that were open when this process began: whoever showed them then is gone."""
         self.approvals = services.approvals
         self.questions = services.questions
-        self._opened: dict[TurnId, OpenTurn] = {}
-        """Turns that were opened here and do not run yet, so that their run need not load them. None in a fleet, where
-        any process may run them.
-        """
-        self._running: dict[TurnId, _RunningTurn] = {}
-        self._ended = anyio.Event()
-        """Set when one of them ends."""
-        self._queued: dict[TurnId, anyio.Event] = {}
-        """Turns among the running ones that wait behind others; the event is set when the wait ends."""
-        self._stopped: set[TurnId] = set()
-        """Turns among the opened ones that were cancelled before they ran."""
-        self.stops = StopRequests(services.store, self._running.keys, self._end_unwanted)
+        self.here = TurnsHere(self._queues, self._resumed, services.approvals.pauses)
+        self.stops = StopRequests(services.store, lambda: self.here.running, self.here.end_unwanted)
+        self._closer = TurnCloser(services)
         self._block_texts = BlockTextCache()
         self._summaries = BackgroundSummaries(runtime, services)
         self._router = ModelRouter(services)
         self._hooks = HookRunner(runtime, services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
-
-    @property
-    def queued(self) -> frozenset[TurnId]:
-        """The turns of this process that wait behind others of their queue."""
-        return frozenset(self._queued)
-
-    @property
-    def running_count(self) -> int:
-        """How many turns this process has begun and not ended, those that wait among them."""
-        return len(self._running)
-
-    def count_idle(self) -> int:
-        """Returns how many of these wait, for people or for other turns. May be called from any thread."""
-        return len(self._running) - self.approvals.pauses.count_working()
-
-    async def wait_for_working(self) -> None:
-        """Waits until none of these works, because it has ended or waits when another one ends."""
-        while self.approvals.pauses.count_working():
-            await self._ended.wait()
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
@@ -207,11 +170,7 @@ class TurnRunner:
         )
         turn = opened.turn
         if is_new and self._services.relay is None:
-            self._opened[turn.id] = opened
-            if len(self._opened) > MAX_OPENED:  # another process may win a run, which then takes nothing from here
-                oldest = next(iter(self._opened))
-                del self._opened[oldest]
-                self._stopped.discard(oldest)
+            self.here.keep(opened)
         if not turn.status.is_final:
             await self._hand_in(turn)
         return turn
@@ -225,7 +184,7 @@ class TurnRunner:
     async def _run(self, payload: JsonObject) -> Json:
         """Waits until the turn is next in its conversation, then runs it with the configuration of that moment."""
         key, began_s = TurnId(str(payload["turn_id"])), self._services.clock.monotonic_s()
-        opened = self._opened.pop(key, None) or await load_turn(self._services.store, key)
+        opened = self.here.take(key) or await load_turn(self._services.store, key)
         if opened.turn.status.is_final:
             await self._hooks.submit_after(opened.turn)  # an earlier process may have died before it did
             return {"status": opened.turn.status}
@@ -237,47 +196,21 @@ class TurnRunner:
         return {"status": closed.status}
 
     async def _run_opened(self, opened: OpenTurn, began_s: float) -> Turn:
-        key = opened.turn.id
-        running = self._running[key] = _RunningTurn(anyio.CancelScope())
-        with running.scope as scope:
-            if key in self._stopped or opened.turn.is_stop_asked:
-                self._stopped.discard(key)
-                scope.cancel()
-            try:
-                async with self._next_in_queue(opened.turn) as slot, self._runtime.lease() as generation:
-                    with self.approvals.pauses.open(key, slot) as pause:
-                        return await self._run_steps(opened, generation, pause)
-            finally:
-                del self._running[key]
-                ended, self._ended = self._ended, anyio.Event()
-                ended.set()
-                await self._services.free_turn(key)
-        if running.steps is not None:
-            running.steps.keep_said()
-        stopped = TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped."))
-        closed = await self._close(opened, stopped, running.steps)
-        log_turn(closed, running.steps, round((self._services.clock.monotonic_s() - began_s) * 1000))
-        return closed
-
-    @asynccontextmanager
-    async def _next_in_queue(self, turn: Turn) -> AsyncGenerator[QueueSlot]:
-        queue = turn_queue_key(turn)
-        self._queued[turn.id] = anyio.Event()
+        key, progress = opened.turn.id, _Progress()
         try:
-            await self._resumed.wait_behind(queue, turn.id)
-            async with self._queues.turn(queue, turn.principal.key) as slot:
-                self._queued.pop(turn.id).set()
-                yield slot
+            with self.here.run(opened.turn):
+                async with self.here.next_in_queue(opened.turn) as slot, self._runtime.lease() as generation:
+                    with self.approvals.pauses.open(key, slot) as pause:
+                        return await self._run_steps(opened, generation, pause, progress)
         finally:
-            if turn.id in self._queued:
-                self._queued.pop(turn.id).set()
+            await self._services.free_turn(key)
+        return await self._close_stopped(opened, progress, began_s)
 
-    async def _run_steps(self, opened: OpenTurn, generation: Generation, pause: TurnPause) -> Turn:
+    async def _run_steps(self, opened: OpenTurn, generation: Generation, pause: TurnPause, progress: _Progress) -> Turn:
         """Whatever happens in steps 3 to 7 becomes an outcome, so that the others follow. Only a cancelled turn stops
         at once: the caller closes it.
         """
         services, started_s = self._services, self._services.clock.monotonic_s()
-        steps: TurnSteps | None = None
         context: TurnContext | None = None
         try:
             generation = await services.configured(generation, opened.turn.agent)
@@ -305,17 +238,14 @@ class TurnRunner:
             if context.model.capabilities.images:
                 history = await load_uploads(history, services.load_upload)
             proofs = open_proofs(services.prover, context, history)
-            steps = self._running[opened.turn.id].steps = TurnSteps(context, services, proofs=proofs)
+            steps = progress.steps = TurnSteps(context, services, proofs=proofs)
             steps.usage += before.opened.turn.result.usage
             if routed.asked:
                 steps.count(routed.asked)
             services.live.publish(context.turn.id, TurnStarted(context.turn.id, context.turn.agent, context.model.name))
             # 6 loop
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
-                if STARTED in opened.turn.options:
-                    text = await self._run_workflow(context, steps)
-                else:
-                    text = await find_answer(context, steps, history)
+                text = await find_answer(context, steps, history, self._workflows)
             # 7 render
             answer, reply = await render_answer(context, steps, proofs, text)
             outcome = TurnOutcome(TurnStatus.DONE, reply=reply, answer=answer)
@@ -324,7 +254,7 @@ class TurnRunner:
         except (DenizenError, TimeoutError) as error:
             outcome = describe_failure(error)
         except anyio.get_cancelled_exc_class():
-            await _settle(opened.turn, steps)
+            await settle(opened.turn, progress.steps)
             raise
         except Exception:  # noqa: BLE001 - the boundary of a turn
             reference = fresh("err")
@@ -332,82 +262,23 @@ class TurnRunner:
             failure = TurnFailure(f"Something went wrong inside. Reference: {reference}.", "bug")
             outcome = TurnOutcome(TurnStatus.FAILED, failure=failure)
         # 8 record, 9 deliver
-        closed = await self._close_somehow(opened, outcome, steps)
-        log_turn(closed, steps, round((services.clock.monotonic_s() - started_s) * 1000), outcome.error)
+        self.here.close(opened.turn.id)
+        closed = await self._closer.close_somehow(opened, outcome, progress.steps)
+        log_turn(closed, progress.steps, round((services.clock.monotonic_s() - started_s) * 1000), outcome.error)
         if context is not None and context.overdue:
             await self._summaries.submit(opened, context.agent, context.overdue)
         # 10 hooks
         await self._hooks.submit_after(closed)
         return closed
 
-    async def _run_workflow(self, context: TurnContext, steps: TurnSteps) -> str:
-        """Runs the graph that takes the place of the model. Raises the error of the node that failed."""
-        if self._workflows is None:
-            raise NotAllowed("Workflows do not run here.", code="workflows_off", fix="Run them with `denizen run`.")
-        return await self._workflows.run(context, steps)
-
-    async def _close_somehow(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
-        """Closes the turn, even when what happened in it cannot be written down."""
-        self._running[opened.turn.id].is_closing = True
-        try:
-            return await self._close(opened, outcome, steps)
-        except DenizenError:
-            raise
-        except Exception:  # noqa: BLE001 - the boundary of a turn
-            _log.exception("turn could not be recorded", extra={"turn": opened.turn.id})
-            lost = TurnOutcome(TurnStatus.FAILED, failure=TurnFailure("What happened could not be recorded.", "bug"))
-            return await self._close(opened, lost, None)
-
-    async def _close(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
-        closed = replace(
-            opened.turn,
-            status=outcome.status,
-            closed_at=self._services.clock.now(),
-            result=TurnResult(
-                reply=outcome.reply,
-                failure=outcome.failure,
-                model=steps.answered_by if steps else "",
-                usage=steps.usage if steps else opened.turn.result.usage,
-            ),
-        )
-        extras = steps.extras if steps else ReplyExtras()
-        owed = await self._services.outbox.plan(replace(opened, turn=closed), extras.rows)
-        await self._write_end(closed, steps, owed, outcome.answer)
-        if opened.owed:
-            self._services.outbox.wake(opened.place.platform, opened.owed.account)
-        self._services.live.publish(closed.id, finished_event(closed, extras))
+    async def _close_stopped(self, opened: OpenTurn, progress: _Progress, began_s: float) -> Turn:
+        """Closes a turn that was stopped. What it said until then stays."""
+        if progress.steps is not None:
+            progress.steps.keep_said()
+        stopped = TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped."))
+        closed = await self._closer.close(opened, stopped, progress.steps)
+        log_turn(closed, progress.steps, round((self._services.clock.monotonic_s() - began_s) * 1000))
         return closed
-
-    async def _write_end(
-        self, closed: Turn, steps: TurnSteps | None, owed: Sequence[Delivery], answer: ProvedAnswer | None
-    ) -> None:
-        clock = self._services.clock
-        until_s = clock.monotonic_s() + CLOSE_PATIENCE_S
-        while True:
-            try:
-                async with self._services.store.work() as work:
-                    if steps:
-                        await steps.write(work)
-                    is_wanted = not (await work.turns.get(closed.id)).status.is_final
-                    await work.turns.close(closed)
-                    if steps and answer:
-                        await keep_answer(work, closed, steps.context, steps.evidence, answer)
-                    is_workflow = STARTED in closed.options  # which may end while people are asked on another way
-                    if closed.status is not TurnStatus.DONE or is_workflow:
-                        await self.approvals.end_turn(work, closed)
-                    if is_workflow:
-                        await self.questions.end_turn(work, closed)
-                    if owed and is_wanted:  # else it ended meanwhile: its question was asked anew, or deleted
-                        await work.outbox.add(owed)
-                    if steps:
-                        await steps.audit(work)
-            except Unavailable as error:
-                if clock.monotonic_s() >= until_s or error.code == STORE_MOVED:
-                    raise
-                self._services.live.publish(closed.id, Notice(f"{error.message} Trying again."))
-            else:
-                return
-            await anyio.sleep(CLOSE_PAUSE_S)
 
     # --- watching and stopping ---------------------------------------------------------------------------------------
 
@@ -447,7 +318,7 @@ class TurnRunner:
                 with anyio.move_on_after(WATCH_INTERVAL_S):
                     event = await events.receive()
             if event is None:
-                turn = await self._look_after(turn.id, await self._services.durable.pending())
+                turn = await self._closer.look_after(turn.id, await self._services.durable.pending())
                 continue
             if isinstance(event, DenizenError):
                 raise event
@@ -469,47 +340,17 @@ class TurnRunner:
         async with self._services.store.work(write=False) as work:
             return await work.turns.get(key)
 
-    def is_queued(self, key: TurnId) -> bool:
-        """Whether the turn waits behind others in this process."""
-        return key in self._queued
-
-    async def wait_while_queued(self, key: TurnId) -> None:
-        waits = self._queued.get(key)
-        if waits is not None:
-            await waits.wait()
-
     def cancel(self, key: TurnId) -> bool:
         """Stops a turn that runs in this process, or in a fleet wherever it runs or will run; False when there is
         none.
         """
-        if self.cancel_here(key):
+        if self.here.cancel(key):
             return True
         relay = self._services.relay
         if relay is not None:
             relay.cancel(key)
             self.stops.ask(key)
         return relay is not None
-
-    def cancel_here(self, key: TurnId) -> bool:
-        """Stops a turn that runs in this process; False when there is none."""
-        running = self._running.get(key)
-        if running is not None:
-            running.scope.cancel()
-        elif key in self._opened:
-            self._stopped.add(key)
-        else:
-            return False
-        return True
-
-    def _end_unwanted(self, key: TurnId) -> None:
-        running = self._running.get(key)
-        if running is not None and not running.is_closing:
-            running.scope.cancel()
-
-    def is_stopped(self, key: TurnId) -> bool:
-        """Whether a turn that runs in this process was stopped with `cancel`, and does not only leave it."""
-        running = self._running.get(key)
-        return running is not None and running.scope.cancel_called
 
     def cancel_message(self, request: TurnRequest) -> bool:
         """Stops the turn of a message that was handed in."""
@@ -558,51 +399,20 @@ class TurnRunner:
         pending = set(await self._services.durable.pending()) if turns else set[str]()
         for turn in turns:
             if turn.id not in pending:
-                await self._look_after(turn.id, pending)
+                await self._closer.look_after(turn.id, pending)
         return len(turns)
 
-    async def _look_after(self, key: TurnId, pending: Collection[str]) -> Turn:
-        """Returns a turn as it is recorded. One that is open although its run is not pending is closed."""
-        opened = await load_turn(self._services.store, key)
-        if opened.turn.status.is_final or key in pending:
-            return opened.turn
-        outcome = await self._find_end(opened.turn)
-        closed = await self._close(opened, outcome, None)
-        log_turn(closed, None, 0, outcome.error)
-        return closed
 
-    async def _find_end(self, turn: Turn) -> TurnOutcome:
-        """The end of a turn whose run is over, although the store has it open. A run succeeds after the store has the
-        turn's end: then the store is an older copy that was put back, and the question was answered.
-        """
-        try:
-            await self._services.durable.wait(turn.id)
-        except DenizenError:
-            lost = Unavailable(
-                "This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again."
-            )
-            return describe_failure(lost)
-        _log.warning("the database is older than the durable log: not answered again", extra={"turn": turn.id})
-        failure = TurnFailure("This was answered before the database was put back to an older copy.", "turn_answered")
-        return TurnOutcome(TurnStatus.CANCELLED, failure=failure)
-
-
-async def _settle(turn: Turn, steps: TurnSteps | None) -> None:
-    """Counts what a stopped turn has cost."""
-    try:
-        with anyio.CancelScope(shield=True):
-            if steps:
-                await steps.settle()
-    except DenizenError as error:
-        if error.code == STORE_MOVED:  # it goes on elsewhere, and is counted there
-            return
-        _log.warning("a stopped turn was not counted: %s", error.message, extra={"turn": turn.id, **error.fields})
-
-
-async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:
-    """Step 6: asks the model, which uses tools on the way, and returns the text of its answer. Raises what the model
-    raises.
+async def find_answer(
+    context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage], workflows: WorkflowRunner | None = None
+) -> str:
+    """Step 6: asks the model, which uses tools on the way, and returns the text of its answer; or runs the graph of a
+    workflow in its place. Raises what the model raises, or the node that failed.
     """
+    if STARTED in context.turn.options:
+        if workflows is None:
+            raise NotAllowed("Workflows do not run here.", code="workflows_off", fix="Run them with `denizen run`.")
+        return await workflows.run(context, steps)
     found = await look_up(context, steps)
     if context.plans:
         return await plan_then_act(context, steps, history, found)

@@ -119,7 +119,7 @@ async def test_a_turn_that_another_process_ends_is_not_waited_for_any_longer() -
         await two.turns.expect_open()
         second = await two.turns.submit(message("question 2"))
         await anyio.wait_all_tasks_blocked()
-        assert two.turns.is_queued(second.id)
+        assert two.turns.here.is_queued(second.id)
         gate.open.set()
         await until_ended(one, [first])
         await until_ended(two, [second])
@@ -135,7 +135,7 @@ async def test_a_turn_that_nobody_takes_up_is_not_waited_for_without_end() -> No
             await engine.turns.expect_open()
             new = await engine.turns.submit(message("question 2"))
             await anyio.wait_all_tasks_blocked()
-            assert engine.turns.is_queued(new.id)
+            assert engine.turns.here.is_queued(new.id)
             clock.advance(resumed_turns.PATIENCE_S)
             await engine.durable.wait(new.id)
 

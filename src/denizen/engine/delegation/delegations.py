@@ -198,7 +198,7 @@ class Delegations:
         try:
             yield
         except anyio.get_cancelled_exc_class():
-            if self._turns.is_stopped(parent):
+            if self._turns.here.is_stopped(parent):
                 with anyio.CancelScope(shield=True):
                     await self._stop(request_turn_id(self._runtime.current.agent(request.agent), request))
             raise

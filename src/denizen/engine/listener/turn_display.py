@@ -251,12 +251,12 @@ class TurnDisplay:
         """Puts a sign on the question while others are answered before it."""
         sign, turns = shown.style.reactions.waiting, self._context.turns
         await anyio.sleep(PREVIEW_AFTER_S)
-        if not sign or not (shown.is_resumed or turns.is_queued(shown.turn_id)):
+        if not sign or not (shown.is_resumed or turns.here.is_queued(shown.turn_id)):
             return
         try:
-            if turns.is_queued(shown.turn_id):
+            if turns.here.is_queued(shown.turn_id):
                 await self._react(shown, sign, on=True)
-            await turns.wait_while_queued(shown.turn_id)
+            await turns.here.wait_while_queued(shown.turn_id)
         finally:
             with anyio.move_on_after(REMOVAL_TIME_S, shield=True):
                 await self._react(shown, sign, on=False)
@@ -265,7 +265,7 @@ class TurnDisplay:
         await anyio.sleep(PREVIEW_AFTER_S)
         while True:
             text = state.text_to_show()
-            if text != state.shown and not self._context.turns.is_queued(shown.turn_id):
+            if text != state.shown and not self._context.turns.here.is_queued(shown.turn_id):
                 state.shown = text
                 await preview.show(text, now=self._context.clock.now())
             await anyio.sleep(PREVIEW_EVERY_S)

@@ -111,7 +111,7 @@ class OverviewPages:
             running=running,
             failed=await self._readable(found.failed, reader),
             hidden=len(found.running) - len(running),
-            queued=deps.engine.turns.queued,
+            queued=deps.engine.turns.here.queued,
             mine=len(mine),
             today=today,
             trend=change_percent(today.total.messages, today.before.messages),

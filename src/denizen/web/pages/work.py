@@ -89,7 +89,7 @@ class WorkPages:
         page = WorkPage(
             frame=build_frame(request, self._deps, path=PATH),
             agents=sorted(found, key=lambda each: each.is_idle),
-            queued=self._deps.engine.turns.queued,
+            queued=self._deps.engine.turns.here.queued,
             waiting=frozenset(each.request.turn_id for each in (await queries.load_overview()).waiting),
         )
         return render("admin/work.html", page)
