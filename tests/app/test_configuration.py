@@ -23,7 +23,6 @@ from denizen.testing.model_server import model_server
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.configuration import ConfigChange
 from tests.app.home_folder import LAB, Home, open_home
-from tests.web.http.test_routing import check_refusals, list_routes
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web.test_source_pages import Browser
 from tests.web_fixture import ADA, ANN, LOCAL, WebFixture, open_web
@@ -182,13 +181,6 @@ async def test_of_two_editors_the_second_is_told_that_the_text_has_changed(home:
         )
         assert answer.status_code == 409
         assert "Mine" in server.text
-
-
-@pytest.mark.proves("SW4")
-async def test_no_route_of_the_configuration_answers_without_the_access_that_it_states(home: Home) -> None:
-    async with open_configuration(home) as server:
-        assert {path for _, path, _ in list_routes(server.web)} >= {"/api/config", "/api/config/section/{key:path}"}
-        await check_refusals(server.web)
 
 
 async def test_admins_read_and_only_owners_change(home: Home) -> None:

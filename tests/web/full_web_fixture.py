@@ -21,7 +21,7 @@ from denizen.ports.webhooks import WebhookRoute
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
-from denizen.web.http.dependencies import GapServices, InstanceServices, KnowledgeServices
+from denizen.web.http.dependencies import GapServices, KnowledgeServices
 from tests.clock import ManualClock
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, build_learning
 from tests.engine.memory_fixture import WordEmbedder
@@ -69,7 +69,7 @@ def comply(request: ModelRequest) -> ScriptedReply:
 
 
 @asynccontextmanager
-async def open_full_web(root: Path, *, instance: InstanceServices | None = None) -> AsyncGenerator[WebFixture]:
+async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
     engines: list[KnowledgeFixture] = []
 
     def make(store: TemporaryStore, durable: MemoryDurable, clock: ManualClock) -> KnowledgeServices:
@@ -88,7 +88,6 @@ async def open_full_web(root: Path, *, instance: InstanceServices | None = None)
         make_gaps=make_gaps,
         more=[EchoShell()],
         embedder=WordEmbedder(),
-        instance=instance,
         events=EventSettings(routes={HOOK.name: HOOK}),
     ) as web:
         yield web

@@ -40,5 +40,6 @@ async def test_a_dry_run_tells_the_effects_and_the_gate_and_does_nothing() -> No
         assert "2 done" in found["post"].effect and found["post"].is_sure
         assert not found["decide"].is_sure
         assert (found["yes"].effect, found["no"].effect) == ("reply: yes", "waits 60.0 s")
+        assert found["yes"].outputs == {"text": "yes"}
         assert server.tools.calls == [] and server.ada.sent == [] and world.clock.sleeps == []
         assert await open_workflows(server).list_runs(RunSearch()) == []

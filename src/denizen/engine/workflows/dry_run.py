@@ -168,6 +168,8 @@ class DryRun:
                 return await self._nest(level, inputs)
             case "cooldown":
                 return NodeResult(port=ANY_PORT)
+            case "reply" | "log":
+                return NodeResult(outputs={"text": inputs["text"]})
             case _:
                 value = level.scope.get("event") or level.scope.get("input")
                 return NodeResult(outputs=value if isinstance(value, Mapping) else {})

@@ -17,7 +17,8 @@ from typing import cast
 
 import anyio
 
-from denizen.domain.authored_text import author_all, is_authored, join_texts, write_post
+from denizen.domain.authored_text import author, author_all, is_authored, join_texts, write_post
+from denizen.domain.cloud_event import EMITTED
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound
 from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
@@ -87,7 +88,7 @@ from denizen.engine.workflows.node_work import (
 )
 from denizen.engine.workflows.patterns import find_groups
 from denizen.engine.workflows.people import Sleep, WaitingNodes, deadline, node_key
-from denizen.engine.workflows.tools import WorkflowTools, plan_call
+from denizen.engine.workflows.tools import EMIT, WorkflowTools, plan_call
 from denizen.ports.toolset import CallOptions
 
 _log = logging.getLogger("denizen.workflows")
@@ -337,7 +338,8 @@ class _Run:
         self, level: WalkLevel, work: NodeWork, call: ToolCallPart, result: ToolResultPart, bound: BoundTool | None
     ) -> NodeOutcome:
         if not result.is_error:
-            return NodeResult(outputs={"text": result.text, "is_error": False})
+            emitted = {"type": author(f"{EMITTED}{call.args['name']}")} if call.tool == EMIT else {}
+            return NodeResult(outputs={"text": result.text, "is_error": False, **emitted})
         is_unsent = call.id in self._steps.misfits
         if bound is None and is_unsent:
             return NotFound(
