@@ -57,6 +57,23 @@ async def test_a_small_model_is_asked_with_little_history_and_cool(home: Home) -
     assert {request.sampling.temperature for request in model.requests} == {0.3}
 
 
+@pytest.mark.proves("L-store-limits")
+@pytest.mark.anyio
+async def test_a_small_model_as_it_is_preset_answers_by_the_last_messages_of_a_hundred(home: Home) -> None:
+    can = Capabilities(native_tools=False, small=True)
+    model = ScriptedModel(
+        otherwise=lambda asked: NO_TOOL if asked.output_schema else ScriptedReply("ok"), capabilities=can
+    )
+    async with open_engine(model, agent=agent(home)) as engine:
+        for number in range(1, 53):
+            await engine.say(f"q{number}")
+        stored = await engine.session()
+    assert (len(stored), stored[0].text, stored[-2].text) == (100, "q3", "q52")
+    answers = [request for request in model.requests if not request.output_schema]
+    read = [sum(each.kind in ("history", "question") for each in request.messages) for request in answers]
+    assert len(read) == 52 and set(read[2:]) <= set(range(5, 11))
+
+
 @pytest.mark.proves("T-config-history")
 def test_what_is_written_counts_before_the_preset(home: Home) -> None:
     found = agent(home, "preset: small, limits: {max_tools: 9}, sampling: {seed: 7}, storing: {max_messages: 0}")

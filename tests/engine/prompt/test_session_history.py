@@ -38,6 +38,7 @@ SMALL = Agent(
     ),
 )
 """As the preset for small models has it, which sum nothing up beside the talk."""
+FOX = "https://pictures.example/fox.png"
 
 
 def list_results(request: ModelRequest) -> list[str]:
@@ -58,7 +59,7 @@ async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool
         clock.advance(0.05)
         if asked.args["q"] == "none":
             return ToolResult("No such thing.", is_error=True)
-        return ToolResult("A fox.", data={"image": "data:image/png;base64,AAAA", "size": "2x2"})
+        return ToolResult("A fox.", data={"image": "data:image/png;base64,AAAA", "imageUrl": FOX, "size": "2x2"})
 
     model = ScriptedModel(
         ScriptedReply(calls=[call("look", q="fox")]),
@@ -75,7 +76,8 @@ async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool
     ]
     good, bad = get_result(stored[2]), get_result(stored[4])
     assert (good.tool, good.text, good.is_error) == ("look", "A fox.", False)
-    assert stored[2].meta["shown"] == {good.call_id: {"image": "[image/png, 3 bytes]", "size": "2x2"}}
+    shown = {"image": "[image/png, 3 bytes]", "imageUrl": FOX, "size": "2x2"}
+    assert stored[2].meta["shown"] == {good.call_id: shown}, "an address is kept, and of a file its kind and size"
     assert (bad.tool, bad.text, bad.is_error) == ("look", "No such thing.", True)
 
 

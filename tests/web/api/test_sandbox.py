@@ -30,6 +30,7 @@ from denizen_sdk.shell import ToolActivity
 from denizen_sdk.turns import ToolFinishedEvent, ToolStartedEvent
 from tests.sandbox import open_sandbox
 from tests.skill_fixture import ServicesFixture
+from tests.web.people import add_user, sign_in
 from tests.web_fixture import ANN, BEN, LOCAL, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
@@ -116,8 +117,12 @@ async def test_a_user_who_is_signed_in_runs_commands_too(tmp_path: Path) -> None
     async with open_sandbox_web(tmp_path) as web, web.web.client() as browser:
         await browser.post("/login", data={"key": "key-of-ann"})
         token = {"x-csrf-token": make_csrf_token(browser.cookies["denizen_login"])}
-        answer = await browser.post(PATH, json={"command": "ls"}, headers=token)
-    assert (answer.status_code, answer.json()["stdout"]) == (200, "shared\n")
+        by_key = await browser.post(PATH, json={"command": "ls"}, headers=token)
+        await add_user(web.web, "olga")
+        async with sign_in(web.web, await add_user(web.web, "kim")) as kim:
+            by_account = await kim.client.post(PATH, json={"commands": ["ls"]})
+    assert (by_key.status_code, by_key.json()["stdout"]) == (200, "shared\n")
+    assert (by_account.status_code, by_account.json()["results"][0]["stdout"]) == (200, "shared\n")
 
 
 @pytest.mark.proves("S20")

@@ -203,19 +203,25 @@ async def test_an_empty_location_does_not_let_an_admin_change_an_owners_folder(t
                 assert (status, answer["error"]["code"]) == (403, "owner_only"), body
 
 
-@pytest.mark.proves("S-http-sources-post")
+@pytest.mark.proves("S-http-sources-post", "S-http-sources-id-put")
 async def test_only_an_owner_names_a_service_of_the_machine(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
-        for where in (
-            *("http://127.0.0.1:8080/x.git", " HTTP://localhost/x.git", "https://127.0.0.1/x.git", "https://[::1]/x"),
-            *("https://LOCALHOST:8443/x.git", "https://a.localhost./x.git", "https://127.1/x.git", "git@x.example:a/b"),
-        ):
-            status, answer = await server.admin.ask("POST", "/api/sources", location=where)
-            assert (status, answer["error"]["code"]) == (403, "owner_only"), where
-        for where in ("http://127.0.0.1/sitemap.xml", "https://0.0.0.0/sitemap.xml"):
-            status, answer = await server.admin.ask("POST", "/api/sources", location=where, kind="sitemap")
-            assert (status, answer["error"]["code"]) == (403, "owner_only"), where
-        assert (await server.owner.ask("POST", "/api/sources", location="http://127.0.0.1:8080/x.git"))[0] == 201
+        await server.admin.ask("POST", "/api/sources", location="nuxt/docs")
+        for method, path in (("POST", "/api/sources"), ("PUT", "/api/sources/docs")):
+            for where in (
+                *("http://127.0.0.1:8080/x.git", " HTTP://localhost/x.git", "https://127.0.0.1/x.git"),
+                *("https://[::1]/x", "https://LOCALHOST:8443/x.git", "https://a.localhost./x.git"),
+                *("https://127.1/x.git", "git@x.example:a/b"),
+            ):
+                status, answer = await server.admin.ask(method, path, location=where)
+                assert (status, answer["error"]["code"]) == (403, "owner_only"), where
+            for where in ("http://127.0.0.1/sitemap.xml", "https://0.0.0.0/sitemap.xml"):
+                status, answer = await server.admin.ask(method, path, location=where, kind="sitemap")
+                assert (status, answer["error"]["code"]) == (403, "owner_only"), where
+        service = {"location": "http://127.0.0.1:8080/x.git"}
+        assert (await server.owner.ask("POST", "/api/sources", **service))[0] == 201
+        assert (await server.admin.ask("PUT", "/api/sources/x", label="Mine"))[0] == 403
+        assert (await server.owner.ask("PUT", "/api/sources/docs", **service))[0] == 200
 
 
 async def test_what_cannot_be_is_refused_with_a_remedy(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from denizen_sdk import DenizenClient
 from denizen_sdk.records import from_json
 from denizen_sdk.usage import TokenCounts, UsageOverview
 from tests.rate_rows import count_rate_keys
+from tests.web.people import add_user, sign_in
 from tests.web_fixture import ADA, ANN, BEN, LOCAL, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
@@ -95,16 +96,24 @@ async def test_everybody_with_a_key_reports_usage_and_gets_its_id() -> None:
     assert stranger[0] == 401
 
 
-@pytest.mark.proves("S-http-stats-usage-post")
-async def test_a_user_who_is_signed_in_reports_usage_too() -> None:
+@pytest.mark.proves("S-http-stats-usage-post", "S-http-stats-me-get")
+async def test_a_user_who_is_signed_in_reports_usage_too_and_reads_their_own() -> None:
     async with open_web(keys=[ANN]) as web, web.client() as browser:
         await browser.post("/login", data={"key": "key-of-ann"})
         token = {"x-csrf-token": make_csrf_token(browser.cookies["denizen_login"])}
-        answer = await browser.post("/api/stats/usage", json=REPORT, headers=token)
+        by_key = await browser.post("/api/stats/usage", json=REPORT, headers=token)
+        await add_user(web, "olga")
+        async with sign_in(web, await add_user(web, "kim")) as kim:
+            by_account = await kim.client.post("/api/stats/usage", json=REPORT)
+            own = from_json(UsageOverview, (await kim.client.get("/api/stats/me")).json())
         async with web.store.work(write=False) as work:
-            kept = await work.statistics.find_report(answer.json()["id"])
-    assert answer.status_code == 201
-    assert kept is not None and kept.source == "github-bot"
+            kept = [await work.statistics.find_report(each.json()["id"]) for each in (by_key, by_account)]
+    assert [each.status_code for each in (by_key, by_account)] == [201, 201]
+    assert [each and (each.reporter, each.source) for each in kept] == [
+        ("api_key:ann", "github-bot"),
+        (f"web_user:{kim.user.id}", "github-bot"),
+    ]
+    assert [(row.key, row.messages) for row in own.by_source] == [("github-bot", 1)], "and not what the key reported"
 
 
 @pytest.mark.proves("S-sdk-usage")
