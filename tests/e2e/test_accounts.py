@@ -35,6 +35,7 @@ def sign_up(home: Home, server: Server, name: str, role: str) -> Generator[httpx
         yield browser
 
 
+@pytest.mark.proves("S-auth-first-user")
 def test_a_server_for_others_starts_closed_and_prints_the_link_for_its_owner(home: Home) -> None:
     home.configure("http://127.0.0.1:9/v1")
     with home.start("run", "--host", "0.0.0.0", "--port", "0") as running:

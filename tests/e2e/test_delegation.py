@@ -49,7 +49,9 @@ def list_tools(asked: RecordedRequest) -> set[str]:
 META = {"delegate", "task_status", "cancel_task"}
 
 
-@pytest.mark.proves("T-delegate", "T-delegate-depth", "T-tool-delegate", "T-tool-task-status", "V35-sub-agent")
+@pytest.mark.proves(
+    "T-delegate", "T-delegate-depth", "T-tool-delegate", "T-tool-task-status", "V-skill-agent-system", "V35-sub-agent"
+)
 def test_an_agent_runs_another_by_name_with_its_own_tools_and_that_one_runs_no_other(
     home: Home, provider: Provider
 ) -> None:
@@ -239,7 +241,8 @@ def test_what_a_server_has_and_does_can_be_read_over_http(home: Home, provider: 
         assert [row["name"] for row in server.get("/api/schedules").body] == ["digest"]
         assert {row["subject"] for row in server.get("/api/activity").body} >= {"denizen", "bob"}
         assert "tldr" in {row["name"] for row in server.get("/api/commands").body}
-        assert [row["name"] for row in server.get("/api/context-files?agent=denizen").body] == ["IDENTITY.md"]
+        [file] = server.get("/api/context-files?agent=denizen").body
+        assert (file["name"], file["text"]) == ("IDENTITY.md", "You are kind.")
 
 
 def wait_for_tasks(home: Home, state: str) -> list[tuple[str, str]]:

@@ -134,6 +134,7 @@ def writes(file: Path) -> Generator[list[int]]:
         writer.join()
 
 
+@pytest.mark.proves("V25")
 def test_a_store_moves_under_writes_after_it_was_killed_on_the_way(tmp_path: Path, postgres_url: str) -> None:
     file = tmp_path / "denizen.db"
     fill(file, ROWS)

@@ -112,6 +112,15 @@ def _open(gate: ReplyGate, text: str) -> ScriptedReply:
     return ScriptedReply(text)
 
 
+@pytest.mark.proves("TW6")
+async def test_an_agent_whose_list_of_tools_has_not_the_tools_for_that_gives_no_tasks() -> None:
+    listed = replace(ADA, tool_access=replace(ADA.tool_access, tools=("look",)))
+    ada = ScriptedModel(ScriptedReply("Alone."))
+    async with open_agents(ada, ScriptedModel(), agents=(listed, *AGENTS[1:])) as engine:
+        await engine.say("go")
+    assert [each.name for each in ada.requests[0].tools] == ["look"]
+
+
 @pytest.mark.proves("T-delegate")
 async def test_a_failure_of_the_other_agent_becomes_an_error_result() -> None:
     ada = ScriptedModel(hand_on("Find it"), ScriptedReply("It did not work."))

@@ -174,6 +174,7 @@ async def test_without_a_session_the_client_carries_the_history() -> None:
     assert first.conversation_id != second.conversation_id
 
 
+@pytest.mark.proves("SW6")
 @pytest.mark.parametrize("way", ["header", "metadata"])
 async def test_a_named_session_is_kept_by_the_server(way: str) -> None:
     headers = {"X-Denizen-Session": "trip"} if way == "header" else {}

@@ -38,6 +38,7 @@ async def test_the_api_and_the_sdk_tell_that_a_turn_was_skipped_and_give_no_cont
     assert model.requests == []
 
 
+@pytest.mark.proves("T26")
 async def test_openai_clients_get_an_answer_without_content_that_says_it_was_skipped() -> None:
     async with open_web(ScriptedModel(), agents=SKIPPING) as web, official(web) as client:
         answer = await client.chat.completions.create(model="denizen", messages=HI)

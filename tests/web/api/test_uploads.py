@@ -238,6 +238,7 @@ async def test_a_person_deletes_an_upload_only_below_the_own_prefix() -> None:
     assert (foreign, left, own, gone) == ([404, 404], 1, [204, 404], [])
 
 
+@pytest.mark.proves("S-data-messages")
 async def test_models_read_the_pixels_of_pictures_and_the_text_of_files() -> None:
     sees = ScriptedModel(otherwise=ScriptedReply("Nice."), capabilities=Capabilities(images=True))
     async with open_web(sees) as web, web.client() as client:

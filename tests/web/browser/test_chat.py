@@ -84,6 +84,7 @@ async def test_somebody_asks_and_finds_the_chat_again() -> None:
         assert (body["agent"], body["model"]) == ("scribe", "scripted/model")
         answer = page.locator(".message.assistant")
         await expect(answer.get_by_role("cell", name="7")).to_be_visible()
+        assert [turn.agent for turn in await web.turns()] == ["scribe"]
         await expect(answer.locator("strong")).to_have_text("weather")
         await expect(answer.locator(".hljs-keyword").first).to_have_text("def")
         await expect(page.get_by_role("link", name="Weather in Oslo")).to_be_visible()
