@@ -114,7 +114,14 @@ async def measure_all(url: str) -> None:
     rooms = {str(number): Room(PLATFORM, str(number), f"room {number}") for number in range(ROOMS)}
     for share, seen in (("all rooms", rooms), ("a tenth of the rooms", dict(list(rooms.items())[: ROOMS // 10]))):
         view = ArchiveView(
-            platform=PLATFORM, viewer=READER, rooms=seen, own=None, channel=None, hidden=frozenset(), policy=policy
+            platform=PLATFORM,
+            viewer=READER,
+            rooms=seen,
+            own=None,
+            channel=None,
+            hidden=frozenset(),
+            policy=policy,
+            resets={},
         )
         await measure_searches(store, mirror, budgeted, view, share)
     await measure("looking for posts without a meaning", lambda _: keeper.do_some())

@@ -9,9 +9,10 @@ import pytest
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
+from denizen.engine.configuration.choices import put_reset
 from denizen.ports.archive import OptOutKind
 from denizen.skill import ArchiveLookup
-from tests.engine.archive.archive_fixture import BOB, DISCORD, ArchiveFixture, scope_for
+from tests.engine.archive.archive_fixture import ADA, BOB, DISCORD, ArchiveFixture, scope_for
 from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
@@ -179,3 +180,35 @@ async def test_an_account_that_reads_less_than_the_archive_holds_does_not_tell_t
     direct = engine.platform.add_room("", RoomKind.DIRECT, readers=["bea", bob.user_id])
     for place in (direct, engine.staff):
         assert "staff" not in {post.room for post in await engine.ask("bea", place, agent=BOB).search("door")}
+
+
+@pytest.mark.proves("C19")
+@pytest.mark.parametrize("is_archived", [True, False], ids=["archived", "only on the platform"])
+async def test_an_agent_that_was_reset_in_a_room_never_looks_again_at_what_was_said_there_before(
+    is_archived: bool,
+) -> None:
+    engine = ArchiveFixture()
+    before = [engine.platform.write(engine.general, "kim", f"old door {number}") for number in range(60)]
+    async with engine.store.work() as work:
+        await put_reset(work, ADA, engine.general.place.conversation_id, now=before[-1].created_at)
+    after = engine.platform.write(engine.general, "bea", "new door")
+    await (engine.mirror_all() if is_archived else engine.mirror.rooms(engine.rooms()))
+    for room in (engine.staff, engine.general):
+        ask = engine.ask("kim", room)
+        talk = (await ask.find_talk("old door", room="general")).talk
+        found = [*await ask.search("old door", room="general"), *await ask.history("general")]
+        assert {post.id for post in (*found, *(post for each in talk for post in each.posts))} == {after.id}
+    assert [post.id for post in await ask.around(after.id)] == [after.id]
+    for question in BY_POST.values():
+        assert await answer(question, ask, before[0].id) == await answer(question, ask, "999999")
+    assert await ask.list_absent("old new") == ["old"]
+    assert len(await engine.listed(engine.general)) == 61, "nothing is deleted"
+
+
+@pytest.mark.proves("C19")
+async def test_a_reset_holds_in_a_thread_of_which_the_archive_has_not_heard() -> None:
+    engine = ArchiveFixture()
+    before, after = (engine.platform.write(engine.plans, "kim", text) for text in ("old door", "new door"))
+    async with engine.store.work() as work:
+        await put_reset(work, ADA, engine.plans.place.conversation_id, now=before.created_at)
+    assert [post.id for post in await engine.ask("kim", engine.plans).search("door")] == [after.id]

@@ -107,9 +107,9 @@ class ArchiveSearch:
             query = await _plan_query(work, view, wanted)
             if query is None:
                 return []
+            by_words = await work.archive.search(query)
             if asked is None:
-                return [hit for hit in await work.archive.search(query) if view.sees(hit.post)]
-            by_words = await work.archive.search(replace(query, limit=max(RANKED, wanted.limit)))
+                return [hit for hit in by_words if view.sees(hit.post)][: wanted.limit]
             by_embedding = await self._find_near(work, query, asked)
         hits = {hit.post.id: hit for hit in (*by_embedding, *by_words) if view.sees(hit.post)}
         ranked = fuse_matches(
@@ -125,7 +125,7 @@ class ArchiveSearch:
         async with self._store.work(write=False) as work:
             query = await _plan_query(work, view, wanted)
             posts = await work.archive.list_newest(query) if query is not None else ()
-        return [post for post in posts if view.sees(post)]
+        return [post for post in posts if view.sees(post)][: wanted.limit]
 
     async def list_absent(self, view: ArchiveView, words: str) -> list[str]:
         """Returns those of the words that the archive has in no room of the view."""
@@ -179,7 +179,7 @@ async def _plan_query(work: UnitOfWork, view: ArchiveView, wanted: ArchiveQuery)
         author=author,
         since=wanted.since,
         until=wanted.until,
-        limit=wanted.limit,
+        limit=max(RANKED, wanted.limit),  # those that may not be seen are passed over afterwards
     )
 
 
@@ -229,7 +229,7 @@ class ArchiveLookups:
     async def fetch_unknown(
         self, view: ArchiveView, room: Room, *, before: str = "", after: str = "", limit: int = FETCHED
     ) -> list[Post]:
-        """Fetches a room from the platform when the archive has nothing of it, oldest first."""
+        """Fetches what may be seen of a room from the platform when the archive has nothing of it, oldest first."""
         async with self.store.work(write=False) as work:
             if await work.archive.list_posts(view.platform, room.id, limit=1):
                 return []
@@ -241,7 +241,7 @@ class ArchiveLookups:
             return []
         roles = await view.channel.find_roles(room.id, {post.author.id for post in posts})
         await self.mirror.keep(posts, roles)
-        return await self.mirror.showable(posts, roles)
+        return [post for post in await self.mirror.showable(posts, roles) if view.sees(post)]
 
 
 @record

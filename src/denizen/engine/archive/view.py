@@ -7,11 +7,13 @@ error is the same. Used by `lookup` alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from denizen.domain.archiving import ArchivePolicy, is_room_opted_out
 from denizen.domain.chat import ChatId
 from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.message import Author
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
@@ -19,6 +21,7 @@ from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.accounts.members import MemberDirectory, PlatformMember
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.configuration.choices import load_reset_times
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -34,7 +37,8 @@ K = TypeVar("K")
 class ArchiveView:
     """`own` is the room of the call, when it is among `rooms`. `channel` is the account that answers, if connected.
     `hidden` are authors who opted out and whose posts may not be gone yet. `policy` is the archive's. `viewer` is the
-    asker, with their name on the platform.
+    asker, with their name on the platform. `resets` are the conversations in which the agent that looks was told to
+    forget what had been said until then.
     """
 
     platform: str
@@ -44,6 +48,7 @@ class ArchiveView:
     hidden: frozenset[str]
     policy: ArchivePolicy
     viewer: Principal
+    resets: Mapping[ConversationId, datetime]
 
     def get_room(self, text: str) -> Room:
         """By id, `#name`, `channel > thread` or a part of a name; the room of the call for an empty text. Raises
@@ -59,7 +64,11 @@ class ArchiveView:
         return pick_by_name(wanted, self.rooms.values(), lambda room: (room.name, room_label(room)), _describe)
 
     def sees(self, post: Post) -> bool:
-        return post.room in self.rooms and post.author.id not in self.hidden
+        room = self.rooms.get(post.room)
+        if room is None or post.author.id in self.hidden:
+            return False
+        reset = self.resets.get(room.place.conversation_id)
+        return reset is None or post.created_at > reset
 
     def choose(self, text: str) -> Sequence[Room]:
         """The room of that name, or every room for an empty text."""
@@ -88,27 +97,36 @@ async def open_view(
         member = await members.find_linked(scope.principal, scope.account or scope.agent)
         if member is None:
             raise _no_archive()
-        return await open_member_view(member, store, mirror)
+        return await open_member_view(member, store, mirror, agent=scope.agent)
     platform, own = scope.place.platform, scope.place.thread or scope.place.channel
     channel = channels.find(platform, scope.account or scope.agent)
     async with store.work(write=False) as work:
         known = {room.id: room for room in await work.archive.list_rooms(platform)}
+        resets = await load_reset_times(work, scope.agent)
     if not mirror.policy.enabled or (channel is None and own not in known):
         raise _no_archive()
-    known.setdefault(own, Room(platform, own, own, parent=scope.place.channel if scope.place.thread else ""))
+    kind = RoomKind.PRIVATE_THREAD if scope.place.thread else RoomKind.CHANNEL  # it is seen by itself alone
+    known.setdefault(own, Room(platform, own, own, kind, parent=scope.place.channel if scope.place.thread else ""))
     seen = frozenset({own}) if channel is None else await channel.visible_rooms(scope.place, scope.principal)
-    return await _build_view(known.values(), seen, mirror, own=own, channel=channel, viewer=scope.principal)
+    return await _build_view(
+        known.values(), seen, mirror, own=own, channel=channel, viewer=scope.principal, resets=resets
+    )
 
 
-async def open_member_view(member: PlatformMember, store: Store, mirror: ArchiveMirror) -> ArchiveView:
-    """Opens the view of one person who is nowhere in particular: what they may read by themselves at this moment.
-    Raises NotFound (`no_archive`) where nothing is archived.
+async def open_member_view(
+    member: PlatformMember, store: Store, mirror: ArchiveMirror, *, agent: AgentName | None = None
+) -> ArchiveView:
+    """Opens the view of one person who is nowhere in particular: what they may read by themselves at this moment, or
+    what of it an agent may look at for them. Raises NotFound (`no_archive`) where nothing is archived.
     """
     if not mirror.policy.enabled or member.channel is None:
         raise _no_archive()
     async with store.work(write=False) as work:
         known = await work.archive.list_rooms(member.channel.platform)
-    return await _build_view(known, member.rooms, mirror, own="", channel=member.channel, viewer=member.principal)
+        resets = await load_reset_times(work, agent) if agent is not None else dict[ConversationId, datetime]()
+    return await _build_view(
+        known, member.rooms, mirror, own="", channel=member.channel, viewer=member.principal, resets=resets
+    )
 
 
 async def _build_view(
@@ -119,6 +137,7 @@ async def _build_view(
     own: str,
     channel: Channel | None,
     viewer: Principal,
+    resets: Mapping[ConversationId, datetime],
 ) -> ArchiveView:
     rooms = list(known)
     platform = channel.platform if channel is not None else rooms[0].platform
@@ -138,6 +157,7 @@ async def _build_view(
         hidden=policy.opt_outs.users | chosen.users,
         policy=policy,
         viewer=viewer,
+        resets=resets,
     )
 
 

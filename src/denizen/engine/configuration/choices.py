@@ -6,7 +6,7 @@ Set by `engine/commands`; read where turns are opened and where earlier talk is 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -71,14 +71,27 @@ async def find_model_choice(work: UnitOfWork, principal: str, models: Models) ->
     return chosen
 
 
+_RESET = "reset:"
+
+
 async def put_reset(work: UnitOfWork, agent: AgentName, conversation_id: ConversationId, *, now: datetime) -> None:
-    await work.user_settings.put(f"reset:{conversation_id}", agent, now.isoformat(), now=now)
+    await work.user_settings.put(f"{_RESET}{conversation_id}", agent, now.isoformat(), now=now)
 
 
 async def find_reset_time(work: UnitOfWork, agent: AgentName, conversation_id: ConversationId) -> datetime | None:
     """The agent knows nothing of what was said there before that time; None when it was never reset."""
-    value = (await work.user_settings.get(f"reset:{conversation_id}")).get(agent)
+    value = (await work.user_settings.get(f"{_RESET}{conversation_id}")).get(agent)
     return datetime.fromisoformat(str(value)) if value else None
+
+
+async def load_reset_times(work: UnitOfWork, agent: AgentName) -> Mapping[ConversationId, datetime]:
+    """Loads the times of all conversations in which the agent was reset."""
+    kept = await work.user_settings.list_values(agent)
+    return {
+        ConversationId(key.removeprefix(_RESET)): datetime.fromisoformat(str(value))
+        for key, value in kept.items()
+        if key.startswith(_RESET)
+    }
 
 
 def list_aliases(models: Models) -> list[str]:
