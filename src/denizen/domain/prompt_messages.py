@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from denizen.domain.agent import Agent, StoragePolicy, TimestampPolicy
 from denizen.domain.data_uri import describe_data_uris
 from denizen.domain.evidence import READ, readings_from_meta
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import (
     FilePart,
     ImagePart,
@@ -97,15 +97,27 @@ def shorten_to_read(message: Message, rule: StoragePolicy) -> Message:
 
 
 def note_data_uris(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Returns the parts with a note in place of each data URI in a text."""
-    return tuple(
-        replace(part, text=describe_data_uris(part.text)) if isinstance(part, TextPart | FilePart) else part
-        for part in parts
-    )
+    """Returns the parts with a note in place of each data URI in a text, or in the arguments of a call."""
+    return tuple(map(_note_data_uris, parts))
+
+
+def _note_data_uris(part: Part) -> Part:
+    match part:
+        case TextPart() | FilePart() | ToolResultPart():
+            return replace(part, text=describe_data_uris(part.text))
+        case ToolCallPart():
+            return replace(part, args=omit_argument_payloads(part.args))
+        case _:
+            return part
+
+
+def omit_argument_payloads(args: JsonObject) -> JsonObject:
+    """Returns the arguments of a call as they are kept and read again: without the pictures and files in them."""
+    return {key: omit_payloads(each) for key, each in args.items()}
 
 
 def omit_payloads(value: Json) -> Json:
-    """Returns the data of a result without the pictures and files themselves."""
+    """Returns the data of a result, or an argument, without the pictures and files themselves."""
     match value:
         case str():
             return describe_data_uris(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -110,20 +111,32 @@ async def test_images_of_a_result_become_cards_with_attachments_and_links_one_me
 
 
 @pytest.mark.proves("L9", "L7")
-async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_files() -> None:
+@pytest.mark.parametrize("can", [Capabilities(), Capabilities(native_tools=False)], ids=["by calls", "by plans"])
+async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_files(can: Capabilities) -> None:
+    asked_with: list[str] = []
+
     async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
+        asked_with.append(str(asked.args["q"]))
         return ToolResult(f"done ![fox]({DATA_URI})")
 
-    drawing = ScriptedReply(f"First a line: ![a line]({DATA_URI})", calls=[call("look", q="fox")])
-    model = ScriptedModel(drawing, ScriptedReply(f"Look: ![a fox]({DATA_URI})"))
+    like = f"like {DATA_URI}"
+    drawing = ScriptedReply(f"First a line: ![a line]({DATA_URI})", calls=[call("look", q=like)])
+    if not can.native_tools:
+        drawing = ScriptedReply(json.dumps({"tool": "look", "args": {"q": like}}))
+    answer = ScriptedReply(f"Look: ![a fox]({DATA_URI})")
+    model = ScriptedModel(
+        drawing, *([] if can.native_tools else [ScriptedReply('{"tool": "none"}')]), otherwise=answer, capabilities=can
+    )
     async with open_platform(model=model, tools=ToolsetFixture(run=draw)) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
         sent = await fixture.sent()
         async with fixture.store.work(write=False) as work:
             turn = (await work.turns.list_turns())[0]
             stored = await work.messages.list_tail(turn.session_id, limit=10)
-    assert PIXEL not in str(model.requests[1].messages)
-    assert PIXEL not in str(stored) and PIXEL not in str(turn)
+            calls = await work.turns.list_calls(turn.id)
+    assert asked_with == [like], "the tool gets what the model wrote"
+    assert len(model.requests) > 1 and PIXEL not in str([request.messages for request in model.requests])
+    assert PIXEL not in str(stored) and PIXEL not in str(turn) and PIXEL not in str(calls)
     assert all("base64" not in s.content.text for s in sent)
     assert [len(s.content.embeds) for s in sent] == [1, 1]
 

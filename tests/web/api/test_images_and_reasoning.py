@@ -165,8 +165,14 @@ async def test_a_picture_that_an_answer_draws_as_text_is_shown_beside_it_and_sto
 async def test_data_uris_in_any_text_of_a_client_reach_neither_model_nor_store() -> None:
     drawn = b64encode(b"\x89PNG of a client").decode()
     text = f"this is data:image/png;base64,{drawn}"
-    roles = ("system", "user", "assistant", "user")
-    model, asked = ScriptedModel(otherwise=ScriptedReply("I see.")), [{"role": role, "content": text} for role in roles]
+    drawing = {"id": "c1", "type": "function", "function": {"name": "draw", "arguments": json.dumps({"like": text})}}
+    asked: list[dict[str, Any]] = [{"role": role, "content": text} for role in ("system", "user", "assistant")]
+    asked += [
+        {"role": "assistant", "content": None, "tool_calls": [drawing]},
+        {"role": "tool", "tool_call_id": "c1", "content": text},
+        {"role": "user", "content": text},
+    ]
+    model = ScriptedModel(otherwise=ScriptedReply("I see."))
     async with open_web(model) as web, web.client() as client:
         await client.post("/v1/chat/completions", json={"model": "denizen", "messages": asked})
         await client.post("/api/chat", json={"message": text})

@@ -24,7 +24,7 @@ from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, join_text
 from denizen.domain.prompt import PromptMessage, Segment, Stability, order_segments
-from denizen.domain.prompt_messages import agent_timezone, date_line
+from denizen.domain.prompt_messages import agent_timezone, date_line, omit_argument_payloads
 from denizen.domain.ranking import topic_words
 from denizen.domain.tool import ToolSpec
 from denizen.domain.words import truncate
@@ -323,7 +323,7 @@ def _json_in(text: str) -> Json:
 
 def _render(outcomes: Sequence[tuple[ToolCallPart, ToolResultPart]]) -> str:
     return "\n".join(
-        f"{call.tool}({json.dumps(call.args, ensure_ascii=False)}) "
+        f"{call.tool}({json.dumps(omit_argument_payloads(call.args), ensure_ascii=False)}) "
         f"{'failed' if result.is_error else 'gave'}: {result.text[:RESULT_CHARS]}"
         for call, result in outcomes
     )

@@ -19,7 +19,7 @@ from denizen.domain.evidence import READ
 from denizen.domain.ids import MessageId, derive
 from denizen.domain.json import Json
 from denizen.domain.message import Author, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
-from denizen.domain.prompt_messages import omit_payloads, shorten_to_store
+from denizen.domain.prompt_messages import omit_argument_payloads, omit_payloads, shorten_to_store
 from denizen.domain.record import record
 from denizen.domain.routing import ROUTE, route_meta
 from denizen.domain.speaker_choice import is_silence
@@ -311,7 +311,7 @@ class TurnSteps:
                 turn_id=self._context.turn.id,
                 step=self.number,
                 position=position,
-                tool_call=call,
+                tool_call=replace(call, args=omit_argument_payloads(call.args)),
                 outcome=outcome,
                 cached=cached,
                 created_at=self._services.clock.now(),
