@@ -83,7 +83,7 @@ async def test_an_api_is_called_ten_times_a_minute_at_most_by_all_processes_toge
         assert not (await another.call("call_api", name="tracker")).is_error
 
 
-@pytest.mark.proves("V32")
+@pytest.mark.proves("V32", "VW5")
 @pytest.mark.parametrize(
     "host", ["10.0.0.1", "192.168.1.1", "172.16.0.1", "127.0.0.1", "169.254.169.254", "169.254.7.7", "[fe80::1]"]
 )

@@ -158,6 +158,7 @@ async def test_what_a_page_wanted_to_load_from_elsewhere_is_named(shop: LocalSer
     assert secret.address in view.blocked
 
 
+@pytest.mark.proves("VW5")
 async def test_a_listed_name_that_leads_to_a_private_address_is_not_reached(secret: LocalServer) -> None:
     async with pages(f"http://localhost:{secret.port}") as browser:
         assert isinstance(await browser.fails("navigate", url=f"http://localhost:{secret.port}/"), NotAllowed)
@@ -169,6 +170,7 @@ async def test_an_address_that_the_owner_wrote_may_be_private(secret: LocalServe
         assert (await browser.act("navigate", url=f"http://{secret.address}/")).text == "secret"
 
 
+@pytest.mark.proves("VW5")
 async def test_a_name_that_leads_back_to_this_machine_is_not_reached(secret: LocalServer) -> None:
     async with pages(f"http://own.example:{secret.port}") as browser:
         assert isinstance(await browser.fails("navigate", url=f"http://own.example:{secret.port}/"), NotAllowed)

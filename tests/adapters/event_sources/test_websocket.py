@@ -83,6 +83,7 @@ async def test_a_message_that_is_too_large_ends_the_connection() -> None:
     assert (read, error.code) == ([], "websocket_lost") and "256 kB" in error.fix
 
 
+@pytest.mark.proves("VW5")
 async def test_private_addresses_redirects_and_servers_that_are_away_are_refused() -> None:
     asked = list[str]()
 

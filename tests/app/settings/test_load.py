@@ -274,6 +274,16 @@ def test_an_unused_provider_without_its_key_is_a_warning_and_can_be_used_later(h
         "channels: {github: {accounts: {denizen: {app_id: 7, private_key: SECRET}}}}",
         "server: {api_keys: [{name: a, key: SECRET}]}",
         "knowledge: {youtube: {api_key: SECRET}}",
+        "knowledge: {webhooks: {docs: SECRET}}",
+        "server: {sign_in: {github: {client_id: a, client_secret: SECRET}}}",
+        "google: {client_id: a, client_secret: SECRET}",
+        "google: {client_id: a, refresh_token: SECRET}",
+        "webhooks: {secret: SECRET}",
+        "telemetry: {metrics: {enabled: true, key: SECRET}}",
+        "mcp: {servers: {a: {command: node, env: {API_KEY: SECRET}}}}",
+        "mcp: {servers: {a: {url: 'https://a.example/mcp', headers: {Authorization: SECRET}}}}",
+        "tools: {mail: {password: SECRET}}",
+        "tools: {web_search: {provider: brave, api_key: SECRET}}",
     ],
 )
 def test_a_secret_is_given_by_the_name_of_its_variable_and_its_value_is_refused(place: str, home: Home):

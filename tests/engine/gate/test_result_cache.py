@@ -178,16 +178,22 @@ async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_onl
 
 
 @pytest.mark.proves("V10", "L-result-cache")
-async def test_after_something_was_done_through_a_toolset_it_is_asked_anew():
+async def test_after_something_was_done_through_a_toolset_or_in_the_conversation_it_is_asked_anew():
     fixture, other = GateWithToolset(), CountingToolset()
-    kept = [await fixture.ask()]
+    shared, elsewhere = replace(LOOK, cache=CacheScope.EVERYONE), replace(SCOPE, place=Place("terminal", "elsewhere"))
+    kept = [await fixture.ask(shared)]
     await fixture.ask(WRITE)
-    kept.append(await fixture.ask())
+    kept.append(await fixture.ask(shared))
     fixture.tools, mine = other, fixture.tools
     await fixture.ask(WRITE)
+    await fixture.ask(WRITE, elsewhere)
     fixture.tools = mine
-    kept.append(await fixture.ask())
-    assert kept == ["answer 1", "answer 3", "answer 3"]
+    kept += [await fixture.ask(shared), await fixture.ask(shared, elsewhere)]
+    fixture.tools = other
+    await fixture.ask(WRITE, elsewhere)
+    fixture.tools = mine
+    kept.append(await fixture.ask(shared))
+    assert kept == ["answer 1", "answer 3", "answer 4", "answer 4", "answer 5"]
 
 
 async def test_a_toolset_that_was_made_anew_answers_itself():

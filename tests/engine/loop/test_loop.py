@@ -9,7 +9,7 @@ from denizen.domain.agent import Agent, ToolAccess, TurnLimits
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import TextAdded, ToolFinished, ToolStarted, TurnFinished
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart
-from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.tool import CacheScope, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.engine.loop.loop import APOLOGY, must_answer
 from denizen.engine.loop.steps import LIMIT_NOTE
@@ -64,15 +64,22 @@ async def test_calls_of_one_step_run_side_by_side_and_are_recorded_in_the_order_
 
 
 @pytest.mark.proves("V10", "VW4")
-async def test_a_repeated_write_happens_again_and_makes_reads_fresh() -> None:
+@pytest.mark.parametrize("cache", [CacheScope.NONE, CacheScope.EVERYONE])
+@pytest.mark.parametrize("is_one", [True, False], ids=["one toolset", "two toolsets"])
+async def test_a_repeated_write_happens_again_and_makes_reads_fresh(cache: CacheScope, *, is_one: bool) -> None:
+    look = replace(LOOK, idempotent=cache is CacheScope.EVERYONE, cache=cache)
     model = ScriptedModel(
         ScriptedReply(calls=[call("look", q="a"), call("write", q="a")]),
         ScriptedReply(calls=[call("look", q="a"), call("write", q="a")]),
         ScriptedReply("done"),
     )
-    async with open_engine(model) as engine:
+    async with open_engine(model, ToolsetFixture([look, WRITE] if is_one else [look])) as engine:
+        others = ToolsetFixture([] if is_one else [WRITE], name="others")
+        now = engine.runtime.current
+        await engine.runtime.swap(replace(now, number=2, toolsets=(engine.tools, others)))
         done = await engine.say("twice")
-        assert sorted(c.tool for c in engine.tools.calls) == ["look", "look", "write", "write"]
+        calls = [*engine.tools.calls, *others.calls]
+        assert sorted(c.tool for c in calls) == ["look", "look", "write", "write"]
         async with engine.store.work() as work:
             records = await work.turns.list_calls(done.turn_id)
         assert [(r.tool_call.tool, r.cached) for r in records] == [

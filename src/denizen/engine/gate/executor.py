@@ -28,7 +28,7 @@ from denizen.domain.approval import (
 from denizen.domain.attachments import extract_attachments
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, LimitExceeded
-from denizen.domain.ids import fresh
+from denizen.domain.ids import ConversationId, fresh
 from denizen.domain.json import Json
 from denizen.domain.record import record
 from denizen.domain.store_move import STORE_MOVED
@@ -84,6 +84,8 @@ class _CachedResult:
     toolset: Toolset
     since_s: float
     chars: int
+    readers: set[ConversationId]
+    """The conversations in which it was read."""
 
 
 class ResultCache:
@@ -114,6 +116,7 @@ class ResultCache:
         kept = self._kept.get(_key(spec, call, scope))
         if kept is None or kept.toolset is not toolset or kept.since_s + ttl_s <= self._clock.monotonic_s():
             return None
+        kept.readers.add(scope.conversation_id)
         return kept.result
 
     def keep(self, spec: ToolSpec, toolset: Toolset, call: ToolCall, scope: CallScope, result: ToolResult) -> None:
@@ -123,15 +126,19 @@ class ResultCache:
         chars = len(result.text) + len(json.dumps(dict(result.data)))
         key = _key(spec, call, scope)
         self._drop(key)
-        self._kept[key] = _CachedResult(result, toolset, self._clock.monotonic_s(), chars)
+        readers = {scope.conversation_id}
+        self._kept[key] = _CachedResult(result, toolset, self._clock.monotonic_s(), chars, readers)
         self._chars += chars
         while self._chars > MAX_CHARS:
             self._drop(next(iter(self._kept)))
 
-    def note_change(self, toolset: Toolset) -> None:
-        """Something was done through this toolset: what it answered before may be different now."""
+    def note_change(self, toolset: Toolset, scope: CallScope) -> None:
+        """Something was done through this toolset: what it answered before may be different now, and so may whatever
+        was read in the same conversation. A file is written by one server, and another tells what has changed.
+        """
         self._changes += 1
-        for key in [key for key, kept in self._kept.items() if kept.toolset is toolset]:
+        here = scope.conversation_id
+        for key in [key for key, kept in self._kept.items() if kept.toolset is toolset or here in kept.readers]:
             self._drop(key)
 
     def _sweep(self, ttl_s: float) -> None:
@@ -367,7 +374,7 @@ class ToolExecutor:
             )
         finally:
             if not tool.spec.read_only:
-                self._kept.note_change(tool.toolset)
+                self._kept.note_change(tool.toolset, scope)
         is_same = changes == self._kept.changes and taint == scope.trail.taint
         if ttl_s > 0 and is_same:
             self._kept.keep(tool.spec, tool.toolset, call, scope, result)
