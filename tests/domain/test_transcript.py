@@ -108,9 +108,13 @@ def test_the_budget_is_passed_by_the_guaranteed_tail_only(
 ) -> None:
     view = plan_view(parent, blocks, tail, budget)
     above, closed, waiting = sum(parent[view.parent :]), sum(blocks[view.block :]), sum(tail[view.line :])
-    assert above <= budget.parent_tokens
+    assert above + view.parent_room <= budget.parent_tokens
+    above, closed = above + view.parent_room, closed + view.block_room
     least = max(budget.tail, tail[-1] if tail else 0)
     assert above + closed + waiting <= max(budget.total, above + least)
+    # Where the blocks are too large to be seen whole, the end of one is.
+    assert view.parent == 0 or above >= min(budget.tail, budget.parent_tokens)
+    assert view.block == 0 or closed + sum(tail) >= budget.tail
     assert view.line == 0 or view.block == len(blocks)  # the tail is cut only when no block is left
     if view.line:  # what is guaranteed is there, to the next line
         assert sum(tail[view.line - 1 :]) > max(budget.total - above, budget.tail)

@@ -254,12 +254,15 @@ def limit_lines(
 @record
 class TranscriptView:
     """The part of a transcript that an agent sees: of the parent's blocks, its own blocks and the tail, the places from
-    which on.
+    which on. The newest lines of the block just before those blocks are seen too, as far as they fit into so many
+    tokens (`parent_room`, `block_room`).
     """
 
     parent: int
     block: int
     line: int
+    parent_room: int = 0
+    block_room: int = 0
 
 
 def plan_view(
@@ -267,12 +270,19 @@ def plan_view(
 ) -> TranscriptView:
     """By tokens. The oldest blocks leave whole; only when none is left, the tail loses its oldest lines, down to what
     is guaranteed. The last line always stays.
+
+    Blocks are as large as the largest budget wants them. Where they are too large for this one, and less is left than
+    what is guaranteed, the end of one fills that.
     """
     from_parent = newest_version(parent, budget.parent_tokens)
-    left = max(budget.total - sum(parent[from_parent:]), budget.tail)
+    above = sum(parent[from_parent:])
+    parent_room = max(min(budget.tail, budget.parent_tokens) - above, 0) if from_parent else 0
+    left = max(budget.total - above - parent_room, budget.tail)
     waiting = sum(tail)
     from_block = newest_version(blocks, left - waiting)
-    if from_block < len(blocks) or waiting <= left:
-        return TranscriptView(from_parent, from_block, 0)
-    from_line = newest_version(tail, left)
-    return TranscriptView(from_parent, from_block, min(from_line, max(len(tail) - 1, 0)))
+    if from_block == len(blocks) and waiting > left:
+        from_line = min(newest_version(tail, left), max(len(tail) - 1, 0))
+        return TranscriptView(from_parent, from_block, from_line, parent_room)
+    seen = sum(blocks[from_block:]) + waiting
+    block_room = min(budget.tail, left - seen) if from_block and seen < budget.tail else 0
+    return TranscriptView(from_parent, from_block, 0, parent_room, block_room)

@@ -10,6 +10,7 @@ from denizen.domain.agent import Agent, ContextStrategy, HistorySettings
 from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.message import ImagePart, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage, Stability
+from denizen.domain.room import RoomKind
 from denizen.domain.transcript import TranscriptBudget
 from denizen.domain.turn import SessionChoice
 from denizen.ports.model import Capabilities, ModelRequest
@@ -172,6 +173,30 @@ async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
     said = [f"{('Ana', 'Bob')[number % 2]}: we talk about the weather {number}" for number in range(300)]
     assert told == [*said[1 - len(told) :], "Ana: @ben well?"], "the oldest are dropped first"
     assert 280 < sum(-(-len(line) // 4) + 4 for line in told) <= 300
+
+
+@pytest.mark.proves("C7", "C8", "C10", "E4", "E5")
+async def test_an_agent_that_is_too_small_for_the_blocks_of_another_reads_the_end_of_them() -> None:
+    world, small = World(), TranscriptBudget(total=20_000)
+    write_posts(world, 300, words="x" * 390)
+    agents = {ADA: participant(budget=USUAL_BUDGET), BEN: participant(BEN, small)}
+    async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
+        first, second = [await ask(fixture, "@ben well?") for _ in range(2)]
+        async with fixture.store.work(write=False) as work:
+            [closed] = await work.transcripts.list_blocks(world.general.place)
+        starter = world.platform.write(world.general, "bob", "shall we make a thread?")
+        thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=starter.id)
+        await mirror_everything(world)(None)
+        aside = await ask(fixture, "@ben here", room=thread)
+    assert closed.tokens > small.total, "a whole one is too large"
+    told = list_lines(first)
+    said = [f"{('Ana', 'Bob')[number % 2]}: {'x' * 390} {number}" for number in range(300)]
+    assert told == [*said[1 - len(told) :], "Ana: @ben well?"], "the newest, without a gap"
+    assert small.tail - 110 < sum(-(-len(line) // 4) + 4 for line in told) <= small.total
+    assert not first_difference(first, second)
+    above = list_lines(aside)[:-1]
+    assert above[-1] == "Bob: shall we make a thread?" and said[-1] in above
+    assert small.tail - 110 < sum(-(-len(line) // 4) + 4 for line in above) <= small.parent_tokens
 
 
 @pytest.mark.proves("C10")

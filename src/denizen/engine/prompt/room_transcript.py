@@ -226,7 +226,8 @@ async def measure_room_transcript(store: Store, asked: TranscriptRequest) -> tup
     own += [sum(line.tokens for line in lines) for lines in state.closing]
     tail = [line.tokens for line in state.tail]
     view = plan_view(parent, own, tail, asked.own)
-    return sum(parent[view.parent :]) + sum(own[view.block :]), sum(tail[view.line :])
+    closed = sum(parent[view.parent :]) + view.parent_room + sum(own[view.block :]) + view.block_room
+    return closed, sum(tail[view.line :])
 
 
 async def look_at_room_transcript(store: Store, asked: TranscriptRequest) -> RoomTranscript:
@@ -369,7 +370,23 @@ async def _see(
     renewals: list[BlockRenewal] = []
     above = await _texts(work, asked.place, parent[view.parent :], texts, renewals)
     closed = await _texts(work, asked.place, own[view.block :], texts, renewals)
+    if view.parent_room:
+        cut = await _texts(work, asked.place, parent[view.parent - 1 : view.parent], texts, renewals)
+        above = [*_take_ends(cut, view.parent_room), *above]
+    if view.block_room:
+        cut = await _texts(work, asked.place, own[view.block - 1 : view.block], texts, renewals)
+        closed = [*_take_ends(cut, view.block_room), *closed]
     return RoomTranscript(above, closed, state.tail[view.line :]), renewals
+
+
+def _take_ends(blocks: Sequence[ClosedBlock], room: int) -> list[ClosedBlock]:
+    """Returns the newest lines of each block that fit into so many tokens; nothing of one whose last line does not."""
+    ends: list[ClosedBlock] = []
+    for closed in blocks:
+        lines = closed.lines[newest_version([line.tokens for line in closed.lines], room) :]
+        if lines:
+            ends.append(ClosedBlock(replace(closed.block, tokens=sum(line.tokens for line in lines)), lines))
+    return ends
 
 
 async def _texts(
