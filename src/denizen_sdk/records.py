@@ -83,6 +83,8 @@ def record(cls: type | None = None, /, *, kw_only: bool = False) -> Any:
     """Makes a class a frozen dataclass with slots, equality, a hash and a representation. Its own methods stay."""
 
     def decorate(plain: type[object]) -> type[object]:
+        if not plain.__doc__:  # then `dataclass` writes the signature there, which takes longer than all else
+            plain.__doc__ = f"{plain.__name__}()"
         made: type[object] = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(plain)
         own = vars(plain)
         for name, method in {**_SHARED, **_plan_equality(made), "__init__": _plan_init(made)}.items():
@@ -174,8 +176,9 @@ class _InitSource:
 
 
 def _plan_equality(cls: type[object]) -> dict[str, Callable[..., object]]:
-    compared = _read_fields([each.name for each in _fields(cls) if each.compare])
-    hashed = _read_fields([each.name for each in _fields(cls) if (each.compare if each.hash is None else each.hash)])
+    declared = _fields(cls)
+    compared = _read_fields([each.name for each in declared if each.compare])
+    hashed = _read_fields([each.name for each in declared if (each.compare if each.hash is None else each.hash)])
 
     def __eq__(self: object, other: object) -> bool:  # noqa: N807
         return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
