@@ -50,6 +50,7 @@ HELP = """\
 /model [NAME]    show the models, or answer with another one
 /tools           what the agent may use
 /migrate WAY     status, to-postgres or cancel: the database in use, and moving it to Postgres
+/schedules WAY   list, add, on, off, run, remove or history: what agents do at set times
 /observer WAY    enable, disable, reset or status of the model that looks at risky calls
 /context         how the next prompt's tokens divide
 /help            this list
@@ -110,6 +111,9 @@ async def _open_terminal(
         return
 
     from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.configuration import HomeConfiguration
+    from denizen.app.reload import Reloader
+    from denizen.app.schedule_configuration import HomeSchedules
     from denizen.app.terminal import TerminalService
     from denizen.cli.log import leave_to_command
     from denizen.cli.terminal import show_weights_progress
@@ -120,6 +124,8 @@ async def _open_terminal(
     async with open_denizen(home, opening) as denizen:
         terminal = TerminalService(denizen)
         terminal.check()
+        files = HomeConfiguration(denizen, Reloader(denizen))
+        denizen.own_schedules.open_configuration(HomeSchedules(denizen.schedule_catalog, files))
         yield terminal
         await terminal.finish()
 
@@ -191,6 +197,7 @@ class TerminalChat:
             "model": self._choose_model,
             "tools": self._tools,
             "migrate": self._migrate,
+            "schedules": self._schedules,
             "observer": self._observer,
             "context": self._context,
             "help": self._help,
@@ -294,6 +301,10 @@ class TerminalChat:
                     await anyio.sleep(MOVE_LOOK_S)
                     report = await self._terminal.report_move()
         self._console.print(printable(report.text), markup=False, soft_wrap=True)
+
+    async def _schedules(self, typed: str) -> None:
+        said = await self._terminal.run_schedules(typed, self.agent)
+        self._console.print(printable(said), markup=False, soft_wrap=True)
 
     async def _observer(self, action: str) -> None:
         self._console.print(await self._terminal.run_observer(action or "status"), markup=False)
