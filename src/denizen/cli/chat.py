@@ -21,7 +21,7 @@ from denizen.cli.terminal import IN_THE_END, SKIPPED, can_prompt, describe_pictu
 from denizen.cli.terminal_client import find_server
 from denizen.cli.waiting_line import WaitingLine, open_waiting_line
 from denizen.domain.errors import DenizenError, InvalidInput
-from denizen.domain.handover import DEFAULT_MESSAGES, DEFAULT_MINUTES
+from denizen.domain.handover import BACK, DEFAULT_MESSAGES, DEFAULT_MINUTES
 from denizen.domain.ids import fresh
 from denizen.web.http.problems import read_problem
 from denizen_sdk.turns import (
@@ -46,7 +46,7 @@ HELP = """\
 /new             start a fresh session; the old one is kept
 /agent [NAME]    show the agents, or talk to another one
 /handover NAME [MINUTES] [MESSAGES]
-                 let another agent answer for a while; !exit ends it
+                 let another agent answer for a while; /handover back or !exit ends it
 /model [NAME]    show the models, or answer with another one
 /tools           what the agent may use
 /migrate WAY     status, to-postgres or cancel: the database in use, and moving it to Postgres
@@ -262,6 +262,10 @@ class TerminalChat:
 
     async def _hand_over(self, typed: str) -> None:
         name, *limits = typed.split() or [""]
+        if name.casefold() == BACK:
+            said = await self._terminal.end_handover(self._session) or "This session was not handed over."
+            self._console.print(said, markup=False, soft_wrap=True)
+            return
         if not name or len(limits) > 2 or not all(limit.isascii() and limit.isdecimal() for limit in limits):
             raise InvalidInput("This hands nothing over.", code="command_usage", fix="Write /handover NAME 15 20.")
         minutes, messages = (*map(int, limits), *(DEFAULT_MINUTES, DEFAULT_MESSAGES)[len(limits) :])

@@ -21,7 +21,7 @@ from denizen.domain.chat import Chat, ChatId, ChatMode, check_chat_id
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.events import Notice, TurnEvent
-from denizen.domain.handover import is_exit
+from denizen.domain.handover import BACK, is_exit
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
@@ -34,7 +34,6 @@ from denizen.engine.chats.live_chats import TitleChanged
 from denizen.engine.chats.reading import WEB
 from denizen.engine.commands.command import CallerContext, CommandCatalogs, CommandContext, CommandDeps, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher, PermissionLevel
-from denizen.engine.commands.models import BACK
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
