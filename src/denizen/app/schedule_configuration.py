@@ -48,13 +48,16 @@ class HomeSchedules:
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
         known = self._catalog.find(name)
-        if values.get("when") == known.said:
-            values = {key: value for key, value in values.items() if key != "when"}
         section = await self._configuration.find_value(f"schedules.{name}")
         written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
-        own_zone = known.zone if written.get("zone") else ""  # else that of the agent, which may be another one now
-        zone = str(values.get("zone", own_zone) or "")
+        zone = str(values.get("zone", written.get("zone")) or "")
+        if zone and zone == written.get("zone"):
+            zone = known.zone  # which may stand in a variable
         agent = str(values.get("agent") or known.agent)
+        # Words for one time say another moment in another zone; times that come again move by themselves.
+        has_moved = known.at is not None and known.words and self._catalog.find_zone(zone, agent) != known.zone
+        if values.get("when") == known.said and not has_moved:
+            values = {key: value for key, value in values.items() if key != "when"}
         values = self._read_when(values, zone, agent, is_plain=bool(known.owner))
         if known.owner:
             values = _escape(values)

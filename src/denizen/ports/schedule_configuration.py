@@ -27,7 +27,7 @@ class ScheduleConfiguration(Protocol):
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
         """Sets these keys, None takes one out; others stay. Texts are as in `add`; a `when` that is what the schedule
-        says already changes nothing. Raises NotFound.
+        says already changes nothing, unless it says one time and the zone is a new one. Raises NotFound.
         """
         ...
 
