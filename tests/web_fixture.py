@@ -45,6 +45,7 @@ from denizen.engine.budget.side_completion import BilledCompletion, TaskCompleti
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.commands.chat_commands import ChatCommands
+from denizen.engine.commands.command import CommandCatalogs
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -318,11 +319,12 @@ async def open_web(
     users = build_users(store, clock, registration or UserRegistration(), chats)
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
     knowledge = make_knowledge(store, durable, clock) if make_knowledge is not None else None
+    catalogs = CommandCatalogs(agents=AgentCatalog(runtime, configuration))
     deps = WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
             chats=chats,
-            commands=ChatCommands(runtime, services, turns, chats, AgentCatalog(runtime, configuration)),
+            commands=ChatCommands(runtime, services, turns, chats, catalogs),
             queries=Queries(runtime, services, channels),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,

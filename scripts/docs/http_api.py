@@ -36,6 +36,7 @@ from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.commands.chat_commands import ChatCommands
+from denizen.engine.commands.command import CommandCatalogs
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.bus import EventBus
@@ -145,7 +146,7 @@ def _open_dependencies() -> WebDependencies:
         engine=EngineEntryPoints(
             turns=turns,
             chats=chats,
-            commands=ChatCommands(runtime, services, turns, chats, AgentCatalog(runtime)),
+            commands=ChatCommands(runtime, services, turns, chats, CommandCatalogs(agents=AgentCatalog(runtime))),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,

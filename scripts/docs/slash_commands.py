@@ -57,7 +57,9 @@ def _describe(spec: CommandSpec) -> Iterator[str]:
         yield f"`{format_usage(spec)}`"
         yield from _options(spec, spec)
     for group in spec.groups:
-        yield f"`{format_usage(spec, group)}`: {escape(group.description)}"
+        level = PERMISSIONS.get(f"{spec.name} {group.name}", PERMISSIONS[spec.name])
+        who = "" if level is PERMISSIONS[spec.name] else f" For {_WHO[level]}."
+        yield f"`{format_usage(spec, group)}`: {escape(group.description)}{who}"
         yield from _options(spec, group)
 
 

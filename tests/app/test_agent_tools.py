@@ -140,7 +140,7 @@ async def test_what_would_be_refused_is_not_asked_about(home: Home) -> None:
 async def give(server: ServerFixture, text: str, role: RoleName = RoleName.OWNER) -> str:
     """Gives a command, and returns its reply."""
     denizen = server.denizen
-    commands = ChatCommands(denizen.runtime, denizen.services, denizen.turns, denizen.chats, denizen.agents)
+    commands = ChatCommands(denizen.runtime, denizen.services, denizen.turns, denizen.chats, denizen.catalogs)
     caller = Principal(PrincipalKind.WEB_USER, f"user_{role}", "Ann", frozenset({role, RoleName.MEMBER}))
     server.count += 1
     events = [

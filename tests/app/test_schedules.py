@@ -344,6 +344,15 @@ async def test_a_single_time_counts_in_the_zone_that_the_schedule_has_unless_ano
         assert await move(11) == "11:00 Europe/London"
         assert await move(12, zone=None) == "12:00 America/New_York"
         assert await move(13) == "13:00 America/New_York"
+        assert await move(13, zone="Asia/Tokyo") == "13:00 Asia/Tokyo", "the same words say another moment there"
+        kept = server.denizen.runtime.current.schedules["news"].at
+        assert await move(13, zone="Asia/Tokyo", prompt="More.") == "13:00 Asia/Tokyo"
+        assert server.denizen.runtime.current.schedules["news"].at == kept
+        form = {"when": "tomorrow at 13:00", "zone": "Europe/London", "agent": "denizen", "prompt": "More."}
+        sent = await server.olga.send("/admin/schedules/news", **form, wake_agent="yes", to="log")
+        moved = server.denizen.runtime.current.schedules["news"]
+        assert sent.status_code == 303 and moved.at is not None
+        assert f"{moved.at.astimezone(ZoneInfo(moved.zone)):%H:%M} {moved.zone}" == "13:00 Europe/London"
 
 
 async def test_what_is_cleared_of_a_delivery_is_gone_and_a_webhook_keeps_its_secret(home: Home) -> None:

@@ -121,7 +121,9 @@ def test_a_chat_is_handed_to_another_agent_until_its_messages_are_over_or_somebo
     told = "scribe answers here from now on, for 15 minutes or 1 messages. Write `!exit` to end it."
     assert told in " ".join(begun.out.split())
     # Another process: what was handed over is still.
-    said = home.do("chat", stdin="One\nTwo\n/handover scribe 5 9\nThree\n!exit\nFour\n/handover scribe 0\n").out
+    typed = ["One", "Two", "/handover scribe 5 9", "Three", "!exit", "Four", "/handover scribe 0"]
+    typed += ["/handover scribe", "/handover back", "/handover back"]
+    said = home.do("chat", stdin="\n".join([*typed, ""])).out
     parts = [part.splitlines()[1:] for part in said.split("\n> ")[1:]]
     over = "That was the last message: scribe does not answer here any more, denizen does."
     assert parts[:2] == [["scribe:", "Answer 1."], [over, "Answer 2."]]
@@ -130,5 +132,6 @@ def test_a_chat_is_handed_to_another_agent_until_its_messages_are_over_or_somebo
     assert parts[4] == ["You have ended it: scribe does not answer here any more, denizen does."]
     assert parts[5] == ["Answer 4."]
     assert parts[6][0] == "A room is not handed over for that long."
+    assert parts[8:] == [parts[4], ["This session was not handed over."]]
     asked = [body["messages"] for body in provider.server.bodies[2:]]
     assert [len(messages) for messages in asked] == [2, 6, 4, 8], "each agent has a history of its own"

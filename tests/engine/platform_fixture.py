@@ -29,6 +29,7 @@ from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
+from denizen.engine.commands.command import CommandCatalogs
 from denizen.engine.commands.personal_data import StoredUserData
 from denizen.engine.configuration.generation import Generation, KnowledgeSettings, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
@@ -252,7 +253,7 @@ async def open_platform(
         mirror=mirror,
         backfiller=Backfiller(world.store, mirror, clock),
         user_data=StoredUserData(world.store, mirror, privacy),
-        agents=AgentCatalog(runtime),
+        catalogs=CommandCatalogs(agents=AgentCatalog(runtime)),
         proposals=ProposalReactions(mirror, on_withdrawn=withdraw),
     )
     bot_replies = BotReplyCounter(world.store)

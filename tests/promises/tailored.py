@@ -274,6 +274,14 @@ TAILORED: tuple[Requirement, ...] = (
         status="covered",
         issue="automation",
     ),
+    Requirement(
+        "T33-command",
+        "4.6",
+        "Owners list, add (in words or as an expression), switch, run and remove schedules with `/schedules` on "
+        "platforms, in chats and at the terminal, which is written back to the configuration.",
+        status="covered",
+        issue="automation",
+    ),
     # 4.10 Discord and commands
     Requirement(
         "T34",

@@ -63,6 +63,7 @@ from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
+from denizen.engine.commands.command import CommandCatalogs
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.access import EventTools
@@ -216,6 +217,16 @@ class Denizen:
     def agents(self) -> AgentCatalog:
         """The agents of the configuration."""
         return self.generation_deps.agents
+
+    @property
+    def own_schedules(self) -> OwnSchedules:
+        """The schedules that people have agents make, and those that commands change."""
+        return self.generation_deps.skills.schedules
+
+    @property
+    def catalogs(self) -> CommandCatalogs:
+        """The parts of the configuration that commands show and change."""
+        return CommandCatalogs(agents=self.agents, schedules=self.own_schedules)
 
     @property
     def statistics(self) -> UsageStatistics:
@@ -432,14 +443,6 @@ def _build_denizen(
             sandbox=adapters.sandbox,
         )
     )
-    agents = AgentCatalog(runtime)
-    fetcher = build_feed_fetcher(settings)
-    platforms = build_platform_services(runtime, services, channels, mirror, knowledge, fetcher, agents)
-    restart = RestartSignal()
-    adapters.durable.on_moved = restart.follow_store
-    statistics = UsageStatistics(store, clock, runtime)
-    records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
-    administration = ServerAdministration(runtime, assistant, records)
     resources = ScheduleResources(
         runtime=runtime,
         store=store,
@@ -447,6 +450,15 @@ def _build_denizen(
         times=CroniterTimes(),
         changed=Signal(channels.added, runtime.swapped),
     )
+    agents, schedules = AgentCatalog(runtime), OwnSchedules(resources)
+    catalogs = CommandCatalogs(agents=agents, schedules=schedules)
+    fetcher = build_feed_fetcher(settings)
+    platforms = build_platform_services(runtime, services, channels, mirror, knowledge, fetcher, catalogs)
+    restart = RestartSignal()
+    adapters.durable.on_moved = restart.follow_store
+    statistics = UsageStatistics(store, clock, runtime)
+    records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
+    administration = ServerAdministration(runtime, assistant, records)
     skills = SkillDeps(
         clock=clock,
         recall=SessionHistorySearch(store),
@@ -456,7 +468,7 @@ def _build_denizen(
         open_reminders=platforms.reminders.open,
         open_feeds=partial(ScopedFeeds, platforms.feeds, channels),
         open_projects=projects.open,
-        schedules=OwnSchedules(resources),
+        schedules=schedules,
         events=EventTools(),
         workflows=OwnerWorkflows(),
         open_questions=services.questions.open,

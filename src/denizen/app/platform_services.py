@@ -11,13 +11,13 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
-from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.post_embedding import PostEmbedder
 from denizen.engine.archive.removal import ArchiveRemoval, ArchiveRetention
+from denizen.engine.commands.command import CommandCatalogs
 from denizen.engine.commands.personal_data import StoredUserData
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.signal import Signal
@@ -59,7 +59,7 @@ def build_platform_services(
     mirror: ArchiveMirror,
     knowledge: KnowledgeSystem,
     fetcher: VersionFetcher,
-    agents: AgentCatalog,
+    catalogs: CommandCatalogs,
 ) -> PlatformServices:
     """Builds the services of a process. What people delete leaves `knowledge` as well; `fetcher` is for feeds."""
     store, clock = services.store, services.clock
@@ -97,7 +97,7 @@ def build_platform_services(
             mirror=mirror,
             backfiller=backfiller,
             user_data=StoredUserData(store, mirror, privacy),
-            agents=agents,
+            catalogs=catalogs,
             proposals=ProposalReactions(mirror, on_withdrawn=knowledge.withdraw_learned),
         ),
         reminders=ReminderService(runtime, store, clock, channels, services.outbox),

@@ -32,25 +32,33 @@ class HomeSchedules:
         self._catalog = catalog
         self._configuration = configuration
 
-    async def add(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
+    async def add(
+        self, by: Principal, name: str, values: Mapping[str, Json], *, is_plain: bool = False
+    ) -> ConfigurationChange:
         if self._catalog.has(name):
             raise schedule_exists(name)
-        values = self._read_when(values, str(values.get("zone") or ""), str(values.get("agent") or ""))
+        is_plain = is_plain or bool(values.get("owner"))
+        zone, agent = str(values.get("zone") or ""), str(values.get("agent") or "")
+        values = self._read_when(values, zone, agent, is_plain=is_plain)
         section = {key: value for key, value in values.items() if value is not None}
-        if section.get("owner"):
+        if is_plain:
             section = _escape(section)
         await self._check_delivery(section)
         return await self._configuration.put_values(by, {(*SCHEDULES, name): section})
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
         known = self._catalog.find(name)
-        if values.get("when") == known.said:
-            values = {key: value for key, value in values.items() if key != "when"}
         section = await self._configuration.find_value(f"schedules.{name}")
         written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
-        own_zone = known.zone if written.get("zone") else ""  # else that of the agent, which may be another one now
-        zone = str(values.get("zone", own_zone) or "")
-        values = self._read_when(values, zone, str(values.get("agent") or known.agent))
+        zone = str(values.get("zone", written.get("zone")) or "")
+        if zone and zone == written.get("zone"):
+            zone = known.zone  # which may stand in a variable
+        agent = str(values.get("agent") or known.agent)
+        # Words for one time say another moment in another zone; times that come again move by themselves.
+        has_moved = known.at is not None and known.words and self._catalog.find_zone(zone, agent) != known.zone
+        if values.get("when") == known.said and not has_moved:
+            values = {key: value for key, value in values.items() if key != "when"}
+        values = self._read_when(values, zone, agent, is_plain=bool(known.owner))
         if known.owner:
             values = _escape(values)
         if values.get("enabled"):
@@ -70,14 +78,14 @@ class HomeSchedules:
         await self._check_delivery(values)
         return await self._configuration.put_values(by, changed)
 
-    def _read_when(self, values: Mapping[str, Json], zone: str, agent: str) -> Mapping[str, Json]:
+    def _read_when(self, values: Mapping[str, Json], zone: str, agent: str, *, is_plain: bool) -> Mapping[str, Json]:
         """Returns the values with what the words of `when` mean from now on: they may say one time, or be an
         expression. A variable stands for an expression.
         """
         text = values.get("when")
         if not isinstance(text, str):
             return values
-        if not values.get("owner") and references(text):
+        if not is_plain and references(text):
             planned = PlannedTimes(cron=text)
         else:
             planned = self._catalog.plan_times(text, zone=zone, agent=agent)

@@ -405,7 +405,7 @@ def _server(
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
     denizen.agents.open_configuration(external.configuration)
     schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
-    denizen.generation_deps.skills.schedules.open_configuration(schedules)
+    denizen.own_schedules.open_configuration(schedules)
     denizen.generation_deps.skills.events.open_configuration(HomeEvents(external.configuration))
     workflow_files = HomeWorkflows(denizen.home, denizen.runtime, external.configuration)
     denizen.generation_deps.skills.workflows.connect(denizen.workflows, workflow_files)
@@ -416,7 +416,9 @@ def _server(
             engine=EngineEntryPoints(
                 turns=denizen.turns,
                 chats=denizen.chats,
-                commands=ChatCommands(denizen.runtime, denizen.services, denizen.turns, denizen.chats, denizen.agents),
+                commands=ChatCommands(
+                    denizen.runtime, denizen.services, denizen.turns, denizen.chats, denizen.catalogs
+                ),
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,

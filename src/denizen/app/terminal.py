@@ -18,6 +18,7 @@ from denizen.domain.message import Author, TextPart
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.commands.admin import run_observer_command
+from denizen.engine.commands.schedules import ScheduleCaller, read_schedules_command, run_schedules_command
 from denizen.engine.commands.store import describe_progress, run_migrate_command
 from denizen.web.api.records import agent_to_wire, event_to_wire, find_model, model_to_wire, tool_to_wire
 from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
@@ -156,6 +157,11 @@ class TerminalService:
         """Tells how far a move of the store is."""
         progress = self._denizen.process.store_move.progress
         return MoveReport(text=describe_progress(progress), is_running=progress.is_running)
+
+    async def run_schedules(self, typed: str, agent: str) -> str:
+        """Does what is typed behind `/schedules`; a new one is for that agent. Raises what the command raises."""
+        caller = ScheduleCaller(principal=self._denizen.operator, agent=agent, key=fresh("terminal"))
+        return await run_schedules_command(read_schedules_command(typed), self._denizen.own_schedules, caller)
 
     async def run_observer(self, action: str) -> str:
         """Does what `/observer` is told, and returns the state afterwards in words. Raises InvalidInput."""

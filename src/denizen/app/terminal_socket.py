@@ -145,6 +145,7 @@ def create_terminal_app(service: TerminalService) -> Starlette:
         "list_context": service.list_context,
         "run_migrate": service.run_migrate,
         "report_move": service.report_move,
+        "run_schedules": service.run_schedules,
         "run_observer": service.run_observer,
     }
 

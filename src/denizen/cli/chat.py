@@ -21,7 +21,7 @@ from denizen.cli.terminal import IN_THE_END, SKIPPED, can_prompt, describe_pictu
 from denizen.cli.terminal_client import find_server
 from denizen.cli.waiting_line import WaitingLine, open_waiting_line
 from denizen.domain.errors import DenizenError, InvalidInput
-from denizen.domain.handover import DEFAULT_MESSAGES, DEFAULT_MINUTES
+from denizen.domain.handover import BACK, DEFAULT_MESSAGES, DEFAULT_MINUTES
 from denizen.domain.ids import fresh
 from denizen.web.http.problems import read_problem
 from denizen_sdk.turns import (
@@ -46,10 +46,11 @@ HELP = """\
 /new             start a fresh session; the old one is kept
 /agent [NAME]    show the agents, or talk to another one
 /handover NAME [MINUTES] [MESSAGES]
-                 let another agent answer for a while; !exit ends it
+                 let another agent answer for a while; /handover back or !exit ends it
 /model [NAME]    show the models, or answer with another one
 /tools           what the agent may use
 /migrate WAY     status, to-postgres or cancel: the database in use, and moving it to Postgres
+/schedules WAY   list, add, on, off, run, remove or history: what agents do at set times
 /observer WAY    enable, disable, reset or status of the model that looks at risky calls
 /context         how the next prompt's tokens divide
 /help            this list
@@ -110,6 +111,9 @@ async def _open_terminal(
         return
 
     from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.configuration import HomeConfiguration
+    from denizen.app.reload import Reloader
+    from denizen.app.schedule_configuration import HomeSchedules
     from denizen.app.terminal import TerminalService
     from denizen.cli.log import leave_to_command
     from denizen.cli.terminal import show_weights_progress
@@ -120,6 +124,8 @@ async def _open_terminal(
     async with open_denizen(home, opening) as denizen:
         terminal = TerminalService(denizen)
         terminal.check()
+        files = HomeConfiguration(denizen, Reloader(denizen))
+        denizen.own_schedules.open_configuration(HomeSchedules(denizen.schedule_catalog, files))
         yield terminal
         await terminal.finish()
 
@@ -191,6 +197,7 @@ class TerminalChat:
             "model": self._choose_model,
             "tools": self._tools,
             "migrate": self._migrate,
+            "schedules": self._schedules,
             "observer": self._observer,
             "context": self._context,
             "help": self._help,
@@ -255,6 +262,10 @@ class TerminalChat:
 
     async def _hand_over(self, typed: str) -> None:
         name, *limits = typed.split() or [""]
+        if name.casefold() == BACK:
+            said = await self._terminal.end_handover(self._session) or "This session was not handed over."
+            self._console.print(said, markup=False, soft_wrap=True)
+            return
         if not name or len(limits) > 2 or not all(limit.isascii() and limit.isdecimal() for limit in limits):
             raise InvalidInput("This hands nothing over.", code="command_usage", fix="Write /handover NAME 15 20.")
         minutes, messages = (*map(int, limits), *(DEFAULT_MINUTES, DEFAULT_MESSAGES)[len(limits) :])
@@ -294,6 +305,10 @@ class TerminalChat:
                     await anyio.sleep(MOVE_LOOK_S)
                     report = await self._terminal.report_move()
         self._console.print(printable(report.text), markup=False, soft_wrap=True)
+
+    async def _schedules(self, typed: str) -> None:
+        said = await self._terminal.run_schedules(typed, self.agent)
+        self._console.print(printable(said), markup=False, soft_wrap=True)
 
     async def _observer(self, action: str) -> None:
         self._console.print(await self._terminal.run_observer(action or "status"), markup=False)

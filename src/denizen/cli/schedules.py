@@ -6,7 +6,6 @@ import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 import click
 
@@ -15,7 +14,6 @@ from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from denizen.app.build import Denizen
     from denizen.app.settings import Settings
@@ -38,9 +36,11 @@ def command() -> None:
 @with_denizen
 async def list_command(denizen: Denizen, *, as_json: bool) -> None:
     """List the schedules, each with its next time and how it went last."""
+    from denizen.engine.schedules.catalog import describe_listing
+
     found = await denizen.schedule_catalog.list_schedules()
     for each in found:
-        echo(printable_json(_fields(each)) if as_json else _line(each))
+        echo(printable_json(_fields(each)) if as_json else describe_listing(each))
     if not found and not as_json:
         echo("There are no schedules. `denizen schedules add NAME --when 'every day at 9' --prompt TEXT` adds one.")
 
@@ -61,9 +61,11 @@ async def show(denizen: Denizen, name: str) -> None:
 @with_denizen
 async def history(denizen: Denizen, name: str, limit: int, *, as_json: bool) -> None:
     """Show the runs of a schedule, or of all, the newest first: also those that were skipped or missed, and why."""
+    from denizen.engine.schedules.catalog import describe_run
+
     found = await denizen.schedule_catalog.list_runs(name, limit=limit)
     for each in found:
-        echo(printable_json(_run_fields(each)) if as_json else _run_line(each))
+        echo(printable_json(_run_fields(each)) if as_json else describe_run(each))
     if not found and not as_json:
         echo("There was no run yet.")
 
@@ -178,7 +180,9 @@ def add(  # noqa: PLR0913 - each is an option
 
 
 async def _tell_added(name: str, denizen: Denizen) -> None:
-    echo(f"Added {_line(await denizen.schedule_catalog.get(name))}.")
+    from denizen.engine.schedules.catalog import describe_listing
+
+    echo(f"Added {describe_listing(await denizen.schedule_catalog.get(name))}.")
 
 
 @command.command()
@@ -291,23 +295,3 @@ def _run_fields(listing: RunListing) -> dict[str, Json]:
         "asked_by": run.asked_by,
         "cost_usd": None if listing.cost_usd is None else str(listing.cost_usd),
     }
-
-
-def _line(listing: ScheduleListing) -> str:
-    schedule, last = listing.schedule, listing.last
-    upcoming = f"next {_time(listing.next_at, schedule.zone)}" if listing.next_at else listing.pause
-    went = f"; last {_time(last.run.planned_at, schedule.zone)}: {last.outcome}" if last else ""
-    return f"{schedule.name}  {schedule.when}  {upcoming}{went}"
-
-
-def _run_line(listing: RunListing) -> str:
-    run = listing.run
-    cost = "" if listing.cost_usd is None else f"  ${listing.cost_usd:f}"
-    by = f"  asked for by {run.asked_by}" if run.asked_by else ""
-    why = f"  {listing.reason}" if listing.reason else ""
-    turn = f"  {run.turn_id}" if run.turn_id else ""
-    return f"{_time(run.planned_at, 'UTC')}  {run.schedule_name}  {listing.outcome}{cost}{turn}{by}{why}"
-
-
-def _time(at: datetime, zone: str) -> str:
-    return f"{at.astimezone(ZoneInfo(zone)):%a %Y-%m-%d %H:%M} {zone}"

@@ -62,6 +62,9 @@ class ServerTerminal:
     async def report_move(self) -> MoveReport:
         return from_json(MoveReport, await self._request("report_move"))
 
+    async def run_schedules(self, typed: str, agent: str) -> str:
+        return await self._request("run_schedules", typed=typed, agent=agent)
+
     async def run_observer(self, action: str) -> str:
         return await self._request("run_observer", action=action)
 

@@ -21,6 +21,8 @@ HANDOVER_KEY = "handover:"
 """The beginning of the keys of hand-overs among the settings; the id of the conversation follows."""
 HAND_OVER = "hand_over"
 """The tool by which an agent hands a room to another."""
+BACK = "back"
+"""The word of `/handover` that ends one, in place of an agent."""
 EXIT_WORDS = frozenset({"!exit", "/exit"})
 DEFAULT_MINUTES, MAX_MINUTES = 15, 24 * 60
 DEFAULT_MESSAGES, MAX_MESSAGES = 20, 200

@@ -16,16 +16,18 @@ from denizen.ports.configuration import ConfigurationChange
 class ScheduleConfiguration(Protocol):
     """All raise InvalidInput (`config_invalid`) for what cannot run, with the reason, and write nothing then."""
 
-    async def add(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
+    async def add(
+        self, by: Principal, name: str, values: Mapping[str, Json], *, is_plain: bool = False
+    ) -> ConfigurationChange:
         """Adds a schedule with these keys of its section. `when` may also say one time, counted from now, or be an
-        expression. In one with an owner all texts are plain, also `${NAME}`. Raises Conflict when there is one of that
-        name.
+        expression. In one with an owner, and with `is_plain`, all texts are plain, also `${NAME}`. Raises Conflict when
+        there is one of that name.
         """
         ...
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
         """Sets these keys, None takes one out; others stay. Texts are as in `add`; a `when` that is what the schedule
-        says already changes nothing. Raises NotFound.
+        says already changes nothing, unless it says one time and the zone is a new one. Raises NotFound.
         """
         ...
 

@@ -22,7 +22,7 @@ from denizen.domain.workflow import Workflow
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.budget.side_completion import BilledCompletion
-from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataSummary
+from denizen.engine.commands.command import CallerContext, CommandCatalogs, CommandDeps, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -281,7 +281,7 @@ async def open_commands(
             open_turn=open_turn,
             lock_session=lambda agent, conversation_id: queues.turn(f"{agent}-{conversation_id}"),
             user_data=user_data,
-            agents=AgentCatalog(runtime),
+            catalogs=CommandCatalogs(agents=AgentCatalog(runtime)),
         )
     )
     account_policy = account_policy or AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})))

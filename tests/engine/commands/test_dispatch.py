@@ -42,6 +42,7 @@ async def test_the_built_in_commands_are_offered_and_each_says_who_may_give_it()
         "memory",
         "reminders",
         "tasks",
+        "schedules",
         "run",
         "allow",
         "observer",
@@ -51,7 +52,9 @@ async def test_the_built_in_commands_are_offered_and_each_says_who_may_give_it()
     async with open_commands() as engine:
         assert [spec.name for spec in engine.commands.specs(ADA)] == names
         assert engine.commands.specs(ADA)[0].description == "Ask ada something."
-    assert {name for name in PERMISSIONS if ":" not in name} == set(names)
+    assert {name for name in PERMISSIONS if not re.search("[ :]", name)} == set(names)
+    groups = {f"{spec.name} {group.name}" for spec in SPECS for group in spec.groups}
+    assert {name for name in PERMISSIONS if " " in name} <= groups
     options = {f"{spec.name}:{each.name}" for spec in SPECS for group in (spec, *spec.groups) for each in group.options}
     assert {name for name in PERMISSIONS if ":" in name} <= options
 

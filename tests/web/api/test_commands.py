@@ -71,7 +71,7 @@ async def test_each_caller_is_offered_the_commands_that_the_caller_may_give() ->
             "help",
         )
     ]
-    assert set(for_ada) - set(for_ann) == {"deploy"}
+    assert set(for_ada) - set(for_ann) == {"deploy", "schedules"}
     assert set(for_owen) - set(for_ada) == {"agents", "migrate", "observer"}
     deploy, model = for_ada["deploy"], for_ann["model"]
     assert (deploy["usage"], deploy["allowed"], deploy["is_configured"]) == ("/deploy <input>", "admins", True)

@@ -30,7 +30,7 @@ async def _run(context: CommandContext) -> CommandReply:
         await _keep(context, None)
         return private_reply("The answers are gone." if answers else "There were no answers.")
     given = {step: context.option(step) for step in QUESTIONS if context.option(step)}
-    choices, faults = await context.deps.agents.load_choices(), list[str]()
+    choices, faults = await context.deps.catalogs.agents.load_choices(), list[str]()
     for step, text in given.items():
         try:
             answers[step] = check_answer(step, "" if text == EMPTY else text, choices)
@@ -45,9 +45,9 @@ async def _run(context: CommandContext) -> CommandReply:
         kept = [f"Kept: {', '.join(answers)}."] if answers else []
         return CommandReply("\n".join([*faults, *asked, *kept]), is_failure=bool(faults))
     draft = to_draft(answers)
-    lines = await context.deps.agents.describe_plan(draft)
+    lines = await context.deps.catalogs.agents.describe_plan(draft)
     if context.option("write") == "yes" and seen == lines:
-        await context.deps.agents.create(context.caller.principal, draft)
+        await context.deps.catalogs.agents.create(context.caller.principal, draft)
         await _keep(context, None)
         return private_reply(f"{draft.name} is there now.")
     await _keep(context, {**answers, _SHOWN: lines})
@@ -78,13 +78,13 @@ async def _keep(context: CommandContext, answers: dict[str, str] | None) -> None
 
 
 async def _suggest_model(context: CommandContext, typed: str) -> Sequence[str]:
-    return rank_suggestions(typed, context.deps.agents.list_models())
+    return rank_suggestions(typed, context.deps.catalogs.agents.list_models())
 
 
 async def _suggest_tools(context: CommandContext, typed: str) -> Sequence[str]:
     """Completes the last of the words."""
     before, _, last = typed.rpartition(" ")
-    found = rank_suggestions(last, await context.deps.agents.list_tools())
+    found = rank_suggestions(last, await context.deps.catalogs.agents.list_tools())
     return [f"{before} {each}".strip() for each in found]
 
 

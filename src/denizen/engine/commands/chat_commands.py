@@ -21,7 +21,7 @@ from denizen.domain.chat import Chat, ChatId, ChatMode, check_chat_id
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.events import Notice, TurnEvent
-from denizen.domain.handover import is_exit
+from denizen.domain.handover import BACK, is_exit
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
@@ -29,13 +29,11 @@ from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
-from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.live_chats import TitleChanged
 from denizen.engine.chats.reading import WEB
-from denizen.engine.commands.command import CallerContext, CommandContext, CommandDeps, UserDataSummary
+from denizen.engine.commands.command import CallerContext, CommandCatalogs, CommandContext, CommandDeps, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher, PermissionLevel
-from denizen.engine.commands.models import BACK
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
@@ -89,7 +87,7 @@ class ChatCommands:
     services: EngineServices
     turns: TurnRunner
     chats: Chats
-    agents: AgentCatalog
+    catalogs: CommandCatalogs
 
     async def list_offered(
         self, caller: Principal, session: str, agent: str
@@ -154,7 +152,7 @@ class _RunningCommand:
                 open_turn=self._ask,
                 lock_session=engine.turns.hold,
                 user_data=ChatUserData(engine.services.store, engine.chats, typed.caller),
-                agents=engine.agents,
+                catalogs=engine.catalogs,
                 choose_agent=self._choose_agent,
             ),
             LEFT_OUT,

@@ -24,6 +24,7 @@ from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.configuration.choices import put_agent
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.loop.services import EngineServices
+from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, MentionNames
 from denizen.ports.store import Store
 
@@ -121,6 +122,14 @@ async def keep_agent_choice(context: CommandContext, agent: AgentName) -> None:
 
 
 @record(kw_only=True)
+class CommandCatalogs:
+    """The parts of the configuration that commands show and change. `schedules` is None where no server runs them."""
+
+    agents: AgentCatalog
+    schedules: OwnSchedules | None = None
+
+
+@record(kw_only=True)
 class CommandDeps:
     """The parts of the engine that commands act on."""
 
@@ -129,7 +138,7 @@ class CommandDeps:
     open_turn: TurnOpener
     lock_session: SessionLock
     user_data: UserDataAccess
-    agents: AgentCatalog
+    catalogs: CommandCatalogs
     choose_agent: AgentChooser = keep_agent_choice
 
 

@@ -13,7 +13,7 @@ from enum import IntEnum
 from types import MappingProxyType
 
 from denizen.domain.attention import AllowedPeople, Attention, AuthorFacts, MessageFacts, decide_attention
-from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.record import record
 from denizen.domain.words import truncate
@@ -24,6 +24,7 @@ from denizen.engine.commands.custom import build_custom
 from denizen.engine.commands.insight import USAGE, WHY
 from denizen.engine.commands.models import AGENT, HANDOVER, MODE_COMMAND, MODEL_COMMAND
 from denizen.engine.commands.personal_data import MEMORY, REMINDERS
+from denizen.engine.commands.schedules import SCHEDULES
 from denizen.engine.commands.session import ASK, COMPACT, CONTEXT, NEW, RESET
 from denizen.engine.commands.store import MIGRATE
 from denizen.engine.commands.tasks import TASKS
@@ -35,6 +36,7 @@ from denizen.engine.commands.text import (
     parse_text,
     private_reply,
     rank_suggestions,
+    read_options,
 )
 from denizen.engine.commands.workflows import RUN
 from denizen.engine.configuration.choices import find_agent_choice
@@ -82,10 +84,14 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
         "memory": PermissionLevel.ANYBODY,
         "reminders": PermissionLevel.ANYBODY,
         "tasks": PermissionLevel.TALKER,
+        "schedules": PermissionLevel.ADMIN,  # as its routes
+        **dict.fromkeys((f"schedules {group}" for group in ("add", "on", "off", "remove")), PermissionLevel.OWNER),
         "help": PermissionLevel.ANYBODY,
     }
 )
-"""The level of each built-in command, by its name; by `command:option` where an option needs more than its command."""
+"""The level of each built-in command, by its name; by `command group` and `command:option` where that needs more than
+its command.
+"""
 
 
 @record
@@ -152,6 +158,9 @@ def check_permission(permissions: CallerPermissions, level: PermissionLevel, wha
 def required_level(call: CommandCall) -> tuple[PermissionLevel, str]:
     """Returns the level that a call of a built-in command needs, and how people write the part that needs it."""
     level, what = PERMISSIONS[call.name], f"/{call.name}"
+    of_group = PERMISSIONS.get(f"{call.name} {call.group}", level)
+    if of_group > level:
+        level, what = of_group, f"/{call.name} {call.group}"
     for option in (name for name, value in call.options.items() if value.strip()):
         own = PERMISSIONS.get(f"{call.name}:{option}", level)
         if own > level:
@@ -226,6 +235,7 @@ _IN_ORDER = (
     MEMORY,
     REMINDERS,
     TASKS,
+    SCHEDULES,
     RUN,
     ALLOW,
     OBSERVER,
@@ -341,42 +351,3 @@ class CommandDispatcher:
 
     def _level_for(self, spec: CommandSpec) -> PermissionLevel:
         return PERMISSIONS.get(spec.name, PermissionLevel.ADMIN if spec.admin_only else PermissionLevel.TALKER)
-
-
-def read_options(call: CommandCall, spec: CommandSpec) -> dict[str, str]:
-    """Returns the values of the options: stripped, choices as they are offered, blank ones left out.
-
-    Raises InvalidInput that shows how the command is written.
-    """
-    group = next((group for group in spec.groups if group.name == call.group), None)
-    if spec.groups and group is None:
-        raise _unknown_group(call.group, spec)
-    written = format_usage(spec, group)
-    options = {option.name: option for option in (group or spec).options}
-    for name in call.options:
-        if name not in options:
-            raise InvalidInput(f"There is no option `{name}`.", code="command_usage", fix=f"Write `{written}`.")
-    values = {name: _read_choice(options[name], value.strip()) for name, value in call.options.items() if value.strip()}
-    for option in options.values():
-        if option.required and option.name not in values:
-            about, fix = option.description, f"Write `{written}`."
-            raise InvalidInput(f"`{option.name}` is missing.", code="command_usage", why=about, fix=fix)
-    return values
-
-
-def _read_choice(option: CommandOption, value: str) -> str:
-    if not option.choices:
-        return value
-    choice = next((choice for choice in option.choices if choice.casefold() == value.casefold()), None)
-    if choice is None:
-        ways = ", ".join(option.choices)
-        raise InvalidInput(f"`{option.name}` cannot be '{value}'.", code="command_usage", fix=f"Write one of: {ways}.")
-    return choice
-
-
-def _unknown_group(word: str, spec: CommandSpec) -> InvalidInput:
-    near = closest_match(word, [group.name for group in spec.groups])
-    ways = [format_usage(spec, group) for group in spec.groups if not near or group.name == near]
-    said = f"/{spec.name} has no '{word}'." if word else f"/{spec.name} needs one more word."
-    written = " or ".join(f"`{way}`" for way in ways)
-    return InvalidInput(said, code="command_usage", fix=f"Write {written}.")

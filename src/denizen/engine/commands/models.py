@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotAllowed
-from denizen.domain.handover import DEFAULT_MESSAGES, DEFAULT_MINUTES, is_own_session, plan_handover
+from denizen.domain.handover import BACK, DEFAULT_MESSAGES, DEFAULT_MINUTES, is_own_session, plan_handover
 from denizen.domain.ids import AgentName
 from denizen.domain.names import quote_name
 from denizen.engine.commands.command import CommandContext, CommandDefinition
@@ -27,7 +27,6 @@ from denizen.engine.configuration.choices import MODE, MODEL, ModelMode, list_al
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 DEFAULT = "default"
-BACK = "back"
 
 
 async def _agent(context: CommandContext) -> CommandReply:

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
+from denizen.domain.errors import InvalidInput
+from denizen.ports.channel import CommandCall, CommandOption, CommandReply, CommandSpec
 
 _COMMAND = re.compile(r"\s*/([a-z0-9_-]{1,32})(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
@@ -69,6 +70,47 @@ def _fill_in_order(text: str, options: Sequence[CommandOption]) -> dict[str, str
     unnamed = [option for option in options if option.required] or options[:1]
     words = text.split(maxsplit=len(unnamed) - 1)
     return {option.name: word for option, word in zip(unnamed, words, strict=False)}
+
+
+def read_options(given: CommandCall | ParsedCommand, spec: CommandSpec) -> dict[str, str]:
+    """Returns the values of the options: stripped, choices as they are offered, blank ones left out.
+
+    Raises InvalidInput that shows how the command is written.
+    """
+    group = next((group for group in spec.groups if group.name == given.group), None)
+    if spec.groups and group is None:
+        raise _unknown_group(given.group, spec)
+    written = format_usage(spec, group)
+    options = {option.name: option for option in (group or spec).options}
+    for name in given.options:
+        if name not in options:
+            raise InvalidInput(f"There is no option `{name}`.", code="command_usage", fix=f"Write `{written}`.")
+    values = {
+        name: _read_choice(options[name], value.strip()) for name, value in given.options.items() if value.strip()
+    }
+    for option in options.values():
+        if option.required and option.name not in values:
+            about, fix = option.description, f"Write `{written}`."
+            raise InvalidInput(f"`{option.name}` is missing.", code="command_usage", why=about, fix=fix)
+    return values
+
+
+def _read_choice(option: CommandOption, value: str) -> str:
+    if not option.choices:
+        return value
+    choice = next((choice for choice in option.choices if choice.casefold() == value.casefold()), None)
+    if choice is None:
+        ways = ", ".join(option.choices)
+        raise InvalidInput(f"`{option.name}` cannot be '{value}'.", code="command_usage", fix=f"Write one of: {ways}.")
+    return choice
+
+
+def _unknown_group(word: str, spec: CommandSpec) -> InvalidInput:
+    near = closest_match(word, [group.name for group in spec.groups])
+    ways = [format_usage(spec, group) for group in spec.groups if not near or group.name == near]
+    said = f"/{spec.name} has no '{word}'." if word else f"/{spec.name} needs one more word."
+    written = " or ".join(f"`{way}`" for way in ways)
+    return InvalidInput(said, code="command_usage", fix=f"Write {written}.")
 
 
 MAX_SUGGESTIONS = 25

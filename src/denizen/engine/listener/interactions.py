@@ -23,8 +23,7 @@ from denizen.domain.question import read_answer_action
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
-from denizen.engine.agents.catalog import AgentCatalog
-from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataAccess
+from denizen.engine.commands.command import CallerContext, CommandCatalogs, CommandDeps, UserDataAccess
 from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.commands.text import ParsedCommand
 from denizen.engine.gate.approval_card import read_action
@@ -68,7 +67,7 @@ class InteractionHandler:
         *,
         services: EngineServices,
         user_data: UserDataAccess,
-        agents: AgentCatalog,
+        catalogs: CommandCatalogs,
     ) -> None:
         self._context = context
         self._reader = reader
@@ -81,7 +80,7 @@ class InteractionHandler:
                 open_turn=self._open_turn,
                 lock_session=context.turns.hold,
                 user_data=user_data,
-                agents=agents,
+                catalogs=catalogs,
             )
         )
 

@@ -18,10 +18,9 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.record import record
 from denizen.domain.room import Room
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
-from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
-from denizen.engine.commands.command import UserDataAccess
+from denizen.engine.commands.command import CommandCatalogs, UserDataAccess
 from denizen.engine.listener.arbiter import SpeakerArbiter
 from denizen.engine.listener.background import BackgroundTasks
 from denizen.engine.listener.blocked_rooms import BlockedRooms
@@ -57,7 +56,7 @@ class SharedServices:
     mirror: ArchiveMirror
     backfiller: Backfiller
     user_data: UserDataAccess
-    agents: AgentCatalog
+    catalogs: CommandCatalogs
     proposals: ProposalReactions
     arbiter: SpeakerArbiter = field(default_factory=SpeakerArbiter)
 
@@ -83,7 +82,7 @@ class AccountListener:
             display,
             services=shared.services,
             user_data=shared.user_data,
-            agents=shared.agents,
+            catalogs=shared.catalogs,
         )
         typed = TypedCommands(context, starter, self._cursors, self._interactions, self._background)
         self._messages = MessageHandler(

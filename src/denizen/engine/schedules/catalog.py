@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.ids import AgentName, fresh
@@ -179,6 +180,29 @@ def find_schedule(schedules: Mapping[str, Schedule], name: str) -> Schedule:
             fix=f"Did you mean '{near[0]}'?" if near else known,
         )
     return schedules[name]
+
+
+def describe_listing(listing: ScheduleListing) -> str:
+    """Returns a line about a schedule: its times, the next one and how its last run went."""
+    schedule, zone = listing.schedule.written, ZoneInfo(listing.schedule.zone)
+
+    def describe(at: datetime) -> str:
+        return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M} {schedule.zone}"
+
+    last, upcoming = listing.last, f"next {describe(listing.next_at)}" if listing.next_at else listing.pause
+    went = f"; last {describe(last.run.planned_at)}: {last.outcome}" if last else ""
+    return f"{schedule.name}  {schedule.when}  {upcoming}{went}"
+
+
+def describe_run(listing: RunListing) -> str:
+    """Returns a line about a run: when, how it went, what it cost, who asked for it, and why it went so."""
+    run = listing.run
+    cost = "" if listing.cost_usd is None else f"  ${listing.cost_usd:f}"
+    by = f"  asked for by {run.asked_by}" if run.asked_by else ""
+    why = f"  {listing.reason}" if listing.reason else ""
+    turn = f"  {run.turn_id}" if run.turn_id else ""
+    at = f"{run.planned_at.astimezone(UTC):%a %Y-%m-%d %H:%M} UTC"
+    return f"{at}  {run.schedule_name}  {listing.outcome}{cost}{turn}{by}{why}"
 
 
 async def _with_turns(work: UnitOfWork, runs: Sequence[ScheduleRun]) -> Sequence[RunListing]:

@@ -69,9 +69,9 @@ class OwnSchedules:
         place = scope.place
         async with self._resources.store.work(write=False) as work:
             room = await work.archive.find_room(place.platform, place.thread or place.channel)
-        if room is None or room.kind is RoomKind.DIRECT:
-            return {"to": f"{place.platform}-dm", "target": scope.principal.id.rpartition(":")[2]}
-        return {"to": place.platform, "target": place.thread or place.channel}
+        is_alone = room is None or room.kind is RoomKind.DIRECT
+        person = scope.principal.id.rpartition(":")[2] if is_alone else ""
+        return deliver_to(place.platform, place.thread or place.channel, person)
 
     def check_pace(self, planned: PlannedTimes, zone: str) -> None:
         """Raises LimitExceeded for times that come too often."""
@@ -85,6 +85,11 @@ class OwnSchedules:
                 code="schedule_pace",
                 fix=f"Let {int(LEAST_GAP.total_seconds() // 60)} minutes or more pass between two runs.",
             )
+
+
+def deliver_to(platform: str, channel: str, person: str = "") -> Json:
+    """Returns the delivery to a channel of a platform, or to a person there where one is named."""
+    return {"to": f"{platform}-dm", "target": person} if person else {"to": platform, "target": channel}
 
 
 @record

@@ -148,7 +148,8 @@ class SchedulePages:
         form, name = await read_form(request), request.path_params["schedule"]
         try:
             known = read_schedule_form(_read_values(self._catalog.find(name).written))
-            changed = {key: value for key, value in read_schedule_form(form).items() if value != known[key]}
+            given = read_schedule_form(form).items()  # `when` always: the words may mean another time by now
+            changed = {key: value for key, value in given if key == "when" or value != known[key]}
             await self._configuration.edit(get_principal(request), name, changed)
         except DenizenError as error:
             return await self._show(request, error, form)
