@@ -259,7 +259,7 @@ class FleetChaos:
 
 async def hurt_fleet(count: int, seed: int, *, every_s: float = 1.5, logs: Path | None = None) -> FleetReport:
     """Runs a fleet under so many faults. Raises what keeps the network from being made."""
-    await to_thread.run_sync(_warm_up)
+    await to_thread.run_sync(import_programs)
     with ExitStack() as stack:
         network = stack.enter_context(open_network(list(ROLES)))
         server = stack.enter_context(open_postgres_server(network.hosts[Link.DATABASE]))
@@ -293,7 +293,7 @@ async def hurt_fleet(count: int, seed: int, *, every_s: float = 1.5, logs: Path 
             return _report(guild, chaos, watch, effects, anyio.current_time() - began_s)
 
 
-def _warm_up() -> None:
+def import_programs() -> None:
     """Has everything imported that the processes need, however busy the machine is."""
     child = get_fork_server().start(["--version"], {"PATH": os.environ["PATH"]}, limit_s=WARM_UP_S)
     child.wait(WARM_UP_S)

@@ -19,8 +19,9 @@ from psycopg.sql import SQL, Identifier
 
 from denizen.testing.model_server import FailedAnswer
 from tests.chaos.busy_guild import BusyGuild, open_busy_guild
-from tests.chaos.fleet import hurt_fleet
+from tests.chaos.fleet import hurt_fleet, import_programs
 from tests.chaos.killed_events import kill_while_events_come
+from tests.chaos.killed_upgrades import kill_upgrades
 from tests.chaos.network import is_possible
 from tests.e2e.deployment import Denizen
 from tests.e2e.home import Home
@@ -50,6 +51,8 @@ class ChaosRun:
     logs: Path | None = None
     kills: int | None = None
     """How many faults there are, where a scenario counts them."""
+    posts: int | None = None
+    """How many posts there are, where a scenario counts them."""
 
     def times(self, count: int) -> int:
         return max(1, round(count * self.scale)) if self.kills is None else self.kills
@@ -347,6 +350,29 @@ async def kill_while_events_arrive(run: ChaosRun) -> Outcome:
     return Outcome(f"{kills} kills while events come in", expected, effects.describe(), not effects.wrong)
 
 
+async def upgrade(run: ChaosRun) -> Outcome:
+    """`kill -9` at random moments of an upgrade from the first schema, and of undoing it, on SQLite."""
+    return await _kill_upgrades(run, on_postgres=False)
+
+
+async def upgrade_on_postgres(run: ChaosRun) -> Outcome:
+    """The same on Postgres."""
+    return await _kill_upgrades(run, on_postgres=True)
+
+
+async def _kill_upgrades(run: ChaosRun, *, on_postgres: bool) -> Outcome:
+    await to_thread.run_sync(import_programs)
+    posts = run.posts or 100_000
+    report = await kill_upgrades(posts, run.times(20), run.seed, on_postgres=on_postgres)
+    where = "Postgres" if on_postgres else "SQLite"
+    return Outcome(
+        f"{report.upgrade_kills + report.undo_kills} kills of upgrades and of undoing them ({where})",
+        "each post is there once, as the older or the newer schema has it, after every kill; the next start goes on",
+        report.describe(),
+        not report.wrong,
+    )
+
+
 async def fleet(run: ChaosRun) -> Outcome:
     """Kills, freezes and partitions of a fleet whose processes have a network namespace each. Needs root."""
     if not is_possible():
@@ -377,6 +403,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         asleep,
         half_open_connections,
         kill_while_events_arrive,
+        upgrade,
+        upgrade_on_postgres,
         fleet,
     )
 }

@@ -52,8 +52,8 @@ def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
                 return
             if stored is not None:
                 _check_known(stored, history)
-                dialect.rehearse(stored, history.head, lambda copy, to: _run(copy, dialect, history, to))
-            _run(connection, dialect, history, history.head)
+                dialect.rehearse(stored, history.head, lambda copy, to: run_migrations(copy, dialect, history, to))
+            run_migrations(connection, dialect, history, history.head)
             connection.commit()
     if stored is not None:
         _log.info("database upgraded", extra={"old_schema": stored, "new_schema": history.head})
@@ -80,7 +80,8 @@ def check_current(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> N
         )
 
 
-def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory, revision: str) -> None:
+def run_migrations(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory, revision: str) -> None:
+    """Migrates what the connection leads to, within its transaction. Raises NeedsAttention."""
     from alembic import command
     from alembic.config import Config
 

@@ -10,8 +10,8 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -209,22 +209,32 @@ class SqliteDialect:
     def rehearse(self, stored: str, head: str, upgrade: Callable[[sa.Connection, str], None]) -> None:
         """Leaves a copy named `NAME.before-REVISION` beside the file."""
         kept = self._sibling(f"before-{head}")
-        partial, trial = self._sibling(f"before-{head}.partial"), self._sibling("rehearsal")
+        partial = self._sibling(f"before-{head}.partial")
         try:
             _copy(self.path, partial)
             partial.replace(kept)
             _log.info("database copied before its upgrade", extra={"copy": str(kept)})
-            _copy(kept, trial)
-            engine = _make_engine(trial)
-            with engine.connect() as connection:
-                self.begin_upgrade(connection)
-                upgrade(connection, head)
-                connection.commit()
         except sqlite3.Error as error:
             raise explain(error, kept) or error from error
         finally:
-            for path in (partial, trial):
-                _remove(path)
+            _remove(partial)
+        with self.open_upgraded(kept, self._sibling("rehearsal"), lambda connection: upgrade(connection, head)):
+            pass
+
+    @contextmanager
+    def open_upgraded(self, kept: Path, trial: Path, upgrade: Callable[[sa.Connection], None]) -> Generator[None]:
+        """Makes `trial` of the copy `kept`, and upgrades it. It is removed at the end of the block."""
+        try:
+            _copy(kept, trial)
+            with _make_engine(trial).connect() as connection:
+                self.begin_upgrade(connection)
+                upgrade(connection)
+                connection.commit()
+            yield
+        except sqlite3.Error as error:
+            raise explain(error, trial) or error from error
+        finally:
+            _remove(trial)
 
     def find_disorder(self, connection: sa.Connection) -> str | None:
         faults = connection.exec_driver_sql("PRAGMA quick_check(1)").scalars().all()

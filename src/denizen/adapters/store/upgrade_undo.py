@@ -17,14 +17,17 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import REVISION_TABLE, SqlDialect
+from denizen.adapters.store.migrator import HISTORY, MigrationHistory, run_migrations
 from denizen.adapters.store.postgres import PostgresDialect, lift_deadlines
-from denizen.adapters.store.postgres_copy import choose_copy_name, find_copy_revision
+from denizen.adapters.store.postgres_copy import choose_copy_name, enter_copy, find_copy_revision
 from denizen.adapters.store.snapshot import list_tables
 from denizen.adapters.store.sqlite import SqliteDialect, explain
 from denizen.domain.errors import Conflict, NeedsAttention, NotFound
 from denizen.domain.record import record
 
 _IN_USE_TIMEOUT_S = 1.0
+_OF_PROGRAMS = {REVISION_TABLE, "config_generations"}
+"""Tables in which a start of the program writes by itself: nothing that anybody would miss."""
 
 
 @record(kw_only=True)
@@ -52,11 +55,23 @@ def find_upgrade_copy(dialect: SqlDialect) -> UpgradeCopy | None:
     return _open(dialect).find_copy()
 
 
-def list_changes(dialect: SqlDialect, report: Callable[[int, int], None]) -> Sequence[TableChange]:
-    """Returns the tables that hold other rows than the copy, in columns that both have. It reports how many tables
-    it has compared, of how many. Raises NotFound without a copy.
+def list_changes(
+    dialect: SqlDialect, report: Callable[[int, int], None], history: MigrationHistory = HISTORY
+) -> Sequence[TableChange]:
+    """Returns the tables that hold other rows than the upgrade has left, for which it is repeated on the copy. It
+    reports how many tables it has compared, of how many. Raises NotFound without a copy.
+
+    A program that is older than the upgrade cannot repeat it: it compares with the copy itself, in columns that both
+    have, and counts rows that the upgrade has changed, too.
     """
-    return _open(dialect).list_changes(report)
+    undo = _open(dialect)
+    copy = _check_there(undo.find_copy())
+    report(0, 1)
+    if copy.upgraded_to != history.head:
+        return undo.list_changes(copy, report, None)
+    return undo.list_changes(
+        copy, report, lambda connection: run_migrations(connection, dialect, history, copy.upgraded_to)
+    )
 
 
 def undo_upgrade(dialect: SqlDialect) -> str:
@@ -82,6 +97,7 @@ def _open(dialect: SqlDialect) -> _SqliteUndo | _PostgresUndo:
 
 class _SqliteUndo:
     def __init__(self, dialect: SqliteDialect) -> None:
+        self._dialect = dialect
         self._path = dialect.path
 
     def find_copy(self) -> UpgradeCopy | None:
@@ -95,11 +111,20 @@ class _SqliteUndo:
         with closing(sqlite3.connect(_read_only(kept), uri=True)) as copy:
             return UpgradeCopy(place=str(kept), revision=_read_revision(copy, "main"), upgraded_to=stored)
 
-    def list_changes(self, report: Callable[[int, int], None]) -> Sequence[TableChange]:
-        copy = _check_there(self.find_copy())
+    def list_changes(
+        self, copy: UpgradeCopy, report: Callable[[int, int], None], upgrade: Callable[[sa.Connection], None] | None
+    ) -> Sequence[TableChange]:
+        kept = Path(copy.place)
+        if upgrade is None:
+            return self._compare(kept, report)
+        trial = self._sibling("comparison")
+        with self._dialect.open_upgraded(kept, trial, upgrade):
+            return self._compare(trial, report)
+
+    def _compare(self, other: Path, report: Callable[[int, int], None]) -> Sequence[TableChange]:
         try:
             with closing(self._connect()) as database:
-                database.execute("ATTACH DATABASE ? AS before", (_read_only(Path(copy.place)),))
+                database.execute("ATTACH DATABASE ? AS before", (_read_only(other),))
                 database.execute("BEGIN")
                 now, before = _describe_sqlite(database, "main"), _describe_sqlite(database, "before")
 
@@ -141,7 +166,8 @@ class _SqliteUndo:
 
     def remove_copies(self) -> Sequence[str]:
         name = glob.escape(self._path.name)
-        files = [each for kind in ("before", "undone") for each in sorted(self._path.parent.glob(f"{name}.{kind}-*"))]
+        kinds = ("before-*", "undone-*", "comparison*", "rehearsal*")  # the last two are of a process that was killed
+        files = [each for kind in kinds for each in sorted(self._path.parent.glob(f"{name}.{kind}"))]
         for each in files:
             each.unlink(missing_ok=True)
         return [str(each) for each in files]
@@ -180,11 +206,15 @@ class _PostgresUndo:
         with self._engine.connect() as connection:
             return self._find_copy(connection)
 
-    def list_changes(self, report: Callable[[int, int], None]) -> Sequence[TableChange]:
+    def list_changes(
+        self, copy: UpgradeCopy, report: Callable[[int, int], None], upgrade: Callable[[sa.Connection], None] | None
+    ) -> Sequence[TableChange]:
         with self._engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
             lift_deadlines(connection)
-            copy = _check_there(self._find_copy(connection))
             current = _current_schema(connection)
+            if upgrade is not None:  # and it is rolled back at the end
+                enter_copy(connection, copy.place)
+                upgrade(connection)
             now, before = (_describe_postgres(connection, schema) for schema in (current, copy.place))
 
             def ask(query: str) -> int:
@@ -262,9 +292,9 @@ def _compare(
     ask: Callable[[str], int],
     report: Callable[[int, int], None],
 ) -> Sequence[TableChange]:
-    """Rows of a table that the upgrade has made are written since: it makes empty ones."""
+    """Rows of a table that is not there before are written since: upgrades make empty ones."""
     changes: list[TableChange] = []
-    tables = sorted({*now} - {REVISION_TABLE})
+    tables = sorted({*now} - _OF_PROGRAMS)
     for done, table in enumerate(tables):
         report(done, len(tables))
         names = ", ".join(f'CAST("{each}" AS TEXT)' for each in before.get(table, ()) if each in now[table])
