@@ -106,6 +106,16 @@ async def test_a_renamed_repository_is_found_under_its_old_name(sim: GitHubFixtu
     assert [post.text for post in await account.list_posts("harbour/boats#1")] == ["Water.", "One.", "Two."]
 
 
+async def test_nothing_is_written_to_where_an_issue_was_transferred(sim: GitHubFixture) -> None:
+    account, issue = sim.account(), sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    ships = sim.world.add_repository("harbour/ships", owner=sim.ana)
+    sim.installation.repositories.append(ships)
+    sim.world.transfer(issue, sim.boats, ships)
+    with pytest.raises(NotFound) as refused:
+        await account.post(sim.place(1), MessageContent("Hm."), nonce="n")
+    assert (refused.value.code, issue.comments) == ("github_moved", [])
+
+
 async def test_a_redirect_to_another_server_is_not_followed(sim: GitHubFixture) -> None:
     account = sim.account()
     sim.world.open_issue(sim.ana, sim.boats, "Leak")

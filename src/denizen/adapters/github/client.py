@@ -168,6 +168,7 @@ PAGE = 100
 _READING = frozenset({"GET"})
 # A renamed repository redirects. 303 is missing, since it would turn a write into a read.
 _REDIRECTS = frozenset({301, 302, 307, 308})
+_REPOSITORY = re.compile(r"/repos/[^/]+/[^/]+")
 _NOT_MODIFIED = 304
 _LAST = re.compile(r'<(?P<url>[^>]+)>;\s*rel="last"')
 _NEXT = re.compile(r'<(?P<url>[^>]+)>;\s*rel="next"')
@@ -271,6 +272,8 @@ class GitHubClient:
             if response.status_code not in _REDIRECTS or not location:
                 return self._read(response, call)
             url, params = self._checked(urljoin(url, location), call), {}
+            if call.method not in _READING:
+                await self._check_target(url, call, authorization)
         raise make_unreachable(call.doing, "It redirects too often.")
 
     def _checked(self, url: str, call: GitHubRequest) -> str:
@@ -278,6 +281,22 @@ class GitHubClient:
         if (there.scheme, there.netloc) != (own.scheme, own.netloc):
             raise make_unreachable(call.doing, "It redirects to another server.")
         return url
+
+    async def _check_target(self, url: str, call: GitHubRequest, authorization: str) -> None:
+        """A repository that was renamed is still the one that is meant; an issue that was transferred is in another,
+        where the account may not be meant to write. Raises NotFound.
+        """
+        named = _REPOSITORY.match(call.path)
+        if named is not None:
+            meant = await self._try(GitHubRequest("GET", named[0], call.doing), authorization)
+            if f"{url}/".startswith(f"{self.api_url}/repositories/{get_number(meant.body, 'id')}/"):
+                return
+        raise NotFound(
+            "This has moved to another repository on GitHub.",
+            code="github_moved",
+            why=f"GitHub redirects the account, which would {call.doing}, to where nobody asked it to write.",
+            fix="Go on in the other repository.",
+        )
 
     def _read(self, response: httpx2.Response, call: GitHubRequest) -> GitHubResponse:
         try:
