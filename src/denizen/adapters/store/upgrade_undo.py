@@ -27,7 +27,7 @@ from denizen.domain.record import record
 
 _IN_USE_TIMEOUT_S = 1.0
 _OF_PROGRAMS = {REVISION_TABLE, "config_generations"}
-"""Tables in which a start of the program writes by itself: nothing that anybody would miss."""
+"""Tables in which each start of the program writes by itself. What is configured is in a file, which an undo leaves."""
 
 
 @record(kw_only=True)
