@@ -28,6 +28,7 @@ from denizen.engine.chats.live_chats import LiveChats
 from denizen.engine.chats.removal import ChatRemoval
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
+from denizen.engine.inspection.replay import replay_turn
 from denizen.engine.workflows.catalog import RunOrder, plan_run
 from denizen.ports.events import EventSearch
 from denizen.ports.toolset import CallScope
@@ -58,6 +59,17 @@ def site(world: World, key: str = "1", state: str = "down", **more: object) -> C
     data: JsonObject = {"name": "club", "state": state, "user": {"mention": "<@1>", "name": "*Ana*"}}
     event = CloudEvent(id=key, source="/test", type="site.changed", time=world.clock.now(), data=data)
     return replace(event, **more)
+
+
+async def test_the_turn_of_a_workflow_is_not_replayed_by_a_model() -> None:
+    flow = make({"start": {"type": "manual", "then": "say"}, "say": {"type": "reply", "text": "Done."}})
+    model = ScriptedModel()
+    async with open_platform(workflows=flow, model=model) as server:
+        done = await start(server)
+        await finish(server, done.id)
+        with pytest.raises(Conflict) as refused:
+            await replay_turn(server.runtime, server.shared_services.services, done.id)
+    assert (refused.value.code, model.requests) == ("turn_of_workflow", [])
 
 
 @pytest.mark.proves("V31")

@@ -30,6 +30,7 @@ from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import CallRecord, ReplyTarget, Step, TurnRequest
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
+from denizen.domain.workflow_run import STARTED
 from denizen.engine.budget.budgets import Payment
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
@@ -249,6 +250,12 @@ def _check(opened: OpenTurn, generation: Generation, *, was_named: bool, has_mod
     turn, trigger = opened.turn, opened.trigger
     if not turn.status.is_final:
         raise Conflict("The turn has not ended yet.", code="turn_open", fix="Wait for its end.")
+    if STARTED in turn.options:
+        raise Conflict(
+            "This turn ran a workflow, which asked no model here.",
+            code="turn_of_workflow",
+            fix="Run it again with `denizen workflows rerun`, or on its page.",
+        )
     if trigger.parts == FORGOTTEN:
         raise Conflict("The question of this turn was forgotten.", code="turn_forgotten")
     if trigger.session_id is None:
