@@ -257,6 +257,7 @@ BUILT_IN_COMMANDS = frozenset(
         "observer",
         "reminders",
         "tasks",
+        "schedules",
     }
 )
 
