@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from denizen.adapters.discord.account import DiscordAccount
+from denizen.adapters.discord.voice import desk
 from denizen.adapters.discord.voice.desk import VoiceDesk, to_spoken
 from denizen.adapters.discord.voice.session import VoiceServices, VoiceSession, cut_wake_word
 from denizen.adapters.speech import EspeakSynthesizer, PocketsphinxRecognizer
@@ -147,6 +148,16 @@ async def test_what_people_say_is_written_down_once_the_channel_is_told(sim: Acc
         assert sound_like(await voice.until_transcribed(1), [f"Ana: {MEETING}"])
         await voice.say(sim.ben, ECONOMY)
         assert sound_like(await voice.until_transcribed(2), [f"Ana: {MEETING}", f"Ben: {ECONOMY}"])
+
+
+async def test_a_lost_packet_does_not_keep_it_from_joining(
+    sim: AccountFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "CONNECT_TIMEOUT_S", 1.0)
+    sim.discord.voice.lost_questions = 1
+    async with open_voice(sim) as voice:
+        await voice.join()
+        assert sim.discord.voice.lost_questions == 0
 
 
 async def test_what_it_speaks_is_heard_in_the_channel(sim: AccountFixture) -> None:

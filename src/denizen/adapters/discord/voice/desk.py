@@ -29,7 +29,12 @@ from denizen.domain.record import record
 from denizen.domain.speech_notice import write_speech_notice
 from denizen.ports.channel import IncomingMessage, MessageMentions
 
-CONNECT_TIMEOUT_S = 20.0
+CONNECT_TIMEOUT_S = 10.0
+"""How long one try to join may take; when it fails, discord.py waits as long again for the end of what it has begun."""
+CONNECT_TRIES = 2
+"""Each asks for one's own address in one packet, which may be lost, as may the answer: discord.py sends it once, and
+its thread that reads may begin too late for it.
+"""
 LEAVE_TIMEOUT_S = 3.0
 MAX_SPOKEN_CHARS = 1500
 """So much of an answer is spoken; the rest is read."""
@@ -81,12 +86,8 @@ class VoiceDesk:
             return session
         if session is not None:
             await self.leave(channel.guild)
-        ended = anyio.Event()
-        make: Callable[[discord.Client, discord.abc.Connectable], VoiceConnection] = partial(
-            VoiceConnection, clock=self._services.clock, on_end=ended.set
-        )
         try:
-            line = await channel.connect(timeout=CONNECT_TIMEOUT_S, reconnect=True, cls=make)
+            line, ended = await self._connect(channel)
         except VENDOR_ERRORS as error:
             raise translate_error(error, "join that voice channel") from None
         except RuntimeError as error:  # a package of the extra is missing
@@ -95,6 +96,21 @@ class VoiceDesk:
         self._sessions[channel.guild.id] = session
         self._tasks.start_soon(self._keep, channel.guild.id, session, ended)
         return session
+
+    async def _connect(self, channel: discord.VoiceChannel) -> tuple[VoiceConnection, anyio.Event]:
+        """Returns the connection, and the event of its end."""
+        for left in reversed(range(CONNECT_TRIES)):
+            ended = anyio.Event()
+            make: Callable[[discord.Client, discord.abc.Connectable], VoiceConnection] = partial(
+                VoiceConnection, clock=self._services.clock, on_end=ended.set
+            )
+            try:
+                return await channel.connect(timeout=CONNECT_TIMEOUT_S, reconnect=True, cls=make), ended
+            except TimeoutError:
+                if not left:
+                    raise
+                _log.info("joining a voice channel again", extra={"channel": channel.id})
+        raise AssertionError("the last try returns or raises")
 
     async def leave(self, guild: discord.Guild) -> None:
         """Leaves the channel of the guild. The transcript stays."""
