@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from denizen.adapters.fetch import WebFetcher
-from denizen.builtin_skills.apis import CALLS_PER_MINUTE, skill
+from denizen.builtin_skills.api_registry import CALLS_PER_MINUTE
+from denizen.builtin_skills.apis import skill
 from denizen.domain.ids import CallId
 from denizen.domain.json import Json
 from denizen.domain.tool import Effect, Taint, Tier, ToolCall, ToolResult

@@ -312,8 +312,9 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
     options = options or OpenOptions()
     environment = read_environment()
     make_home(home)
-    settings = load_settings(home, environment, known_tools=BUILTIN, needs_models=options.needs_models)
-    settings = replace(settings, simulation=options.simulation)
+    settings = load_settings(
+        home, environment, known_tools=BUILTIN, needs_models=options.needs_models, simulation=options.simulation
+    )
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         adapters = await _open_adapters(stack, settings, environment, clock, options)
@@ -427,6 +428,7 @@ def _build_denizen(
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
         load_upload=uploads.load_picture,
+        keep_pictures=uploads.keep_pictures,
         store_move=store_move,
         free_turn=adapters.browser.close,
     )

@@ -27,6 +27,7 @@ from denizen.app.administration import ServerAdministration
 from denizen.app.google import open_google_account
 from denizen.app.home.environment import read_environment
 from denizen.app.knowledge import KnowledgeShells
+from denizen.app.openapi import OpenApiReader
 from denizen.app.settings import Settings
 from denizen.app.settings.fields import copy_fields
 from denizen.app.settings.tools import McpServerSection, ToolSection, get_tool_prefix
@@ -88,6 +89,8 @@ SHELL_LOG = "denizen.app.shell"
 
 ServicesForOptions = Callable[[Mapping[str, Json]], SkillServices]
 """Returns the services of a skill whose own settings are these."""
+
+SEARCH_FIX = "Write `tools.web_search.provider`: brave or searxng."
 
 _TOOL_WORDS = {"knowledge": "knowledge", "shell": "bash"}
 """A pattern of an agent that contains the word names tools of the skill."""
@@ -185,6 +188,7 @@ def build_skill_services(
         search_documents=deps.search,
         download=fetcher.download,
         send_request=fetcher.send,
+        api_documents=OpenApiReader(),
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
         accounts=AccountServices(
@@ -247,7 +251,7 @@ def explain_idle(skill: str, settings: Settings) -> str:
     if skill == "reminders" and not (settings.discord_accounts or _is_named(skill, settings)):
         return "Connect an account of Discord, below `channels`, or name its tools in the `tools` of an agent."
     if skill == "web_search" and not (section.options.get("provider") or _is_named(skill, settings)):
-        return "Write `tools.web_search.provider`: brave or searxng."
+        return SEARCH_FIX
     if skill == "shell" and not settings.sandbox.enabled:
         return "Write `sandbox.enabled: true`."
     if skill in _TOOL_WORDS:

@@ -34,6 +34,7 @@ from denizen.domain.evidence import describe_reading
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.log import LogEntry, LogFilter, LogStatistics, PathFigures
 from denizen.domain.mail import MailSummary, OutgoingMail, ReceivedMail
+from denizen.domain.openapi import ApiDocument, ApiKeyPlace, ApiOperation, ApiParameter, fill_operation, select_schemas
 from denizen.domain.passage import Passage, split_passages
 from denizen.domain.period import parse_period
 from denizen.domain.principal import Principal, PrincipalKind
@@ -116,7 +117,7 @@ from denizen.skill.kept_services import (
     ScheduleAccess,
     ToolCallLog,
 )
-from denizen.skill.services import PlatformActions, ProgramResult
+from denizen.skill.services import ApiDocumentReader, PlatformActions, ProgramResult
 from denizen.skill.signature import Param, ToolError, ToolOutput
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.toolset import SkillToolset
@@ -126,6 +127,11 @@ __all__ = [
     "MAX_GUESTS",
     "AccountServices",
     "AdministrationAccess",
+    "ApiDocument",
+    "ApiDocumentReader",
+    "ApiKeyPlace",
+    "ApiOperation",
+    "ApiParameter",
     "ArchiveCount",
     "ArchiveKey",
     "ArchiveLookup",
@@ -232,6 +238,7 @@ __all__ = [
     "describe_event",
     "describe_reading",
     "describe_span",
+    "fill_operation",
     "parse_origin",
     "parse_period",
     "quote_untrusted",
@@ -241,6 +248,7 @@ __all__ = [
     "read_span",
     "read_task_status",
     "run_in_thread",
+    "select_schemas",
     "split_passages",
     "to_instant",
     "truncate",

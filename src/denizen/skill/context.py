@@ -43,6 +43,7 @@ from denizen.skill.kept_services import (
     ToolCallLog,
 )
 from denizen.skill.services import (
+    ApiDocumentReader,
     AskModel,
     Download,
     PlatformActions,
@@ -295,6 +296,7 @@ class SkillServices:
     search_documents: SearchDocumentsFor = no_documents
     download: Download | None = None
     send_request: SendRequest | None = None
+    api_documents: ApiDocumentReader | None = None
     run_program: RunProgram | None = None
     browser: PageBrowser | None = None
     accounts: AccountServices = AccountServices()
@@ -411,6 +413,11 @@ class ToolContext:
     def send_request(self) -> SendRequest | None:
         """Sends requests to APIs; for built-in skills only."""
         return self._services.send_request
+
+    @property
+    def api_documents(self) -> ApiDocumentReader | None:
+        """Reads OpenAPI documents."""
+        return self._services.api_documents
 
     @property
     def run_program(self) -> RunProgram | None:

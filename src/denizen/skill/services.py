@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.openapi import ApiDocument, ApiOperation
 from denizen.domain.record import record
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
@@ -30,6 +31,18 @@ class Download(Protocol):
         """Returns the file. Raises NotAllowed, InvalidInput, NotFound or Unavailable; a tool that does not catch them
         returns them as its error.
         """
+        ...
+
+
+class ApiDocumentReader(Protocol):
+    """Reads OpenAPI documents and checks the arguments of their operations. Both raise InvalidInput."""
+
+    def read(self, text: str, address: str) -> ApiDocument:
+        """`text` is JSON or YAML; `address` is where it came from, or empty."""
+        ...
+
+    def check(self, operation: ApiOperation, schemas: JsonObject, arguments: JsonObject) -> JsonObject:
+        """Returns the arguments to call with. `schemas` are those of the document."""
         ...
 
 
