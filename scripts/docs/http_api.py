@@ -6,68 +6,25 @@ The texts are the docstrings of the modules that serve the routes, and of the re
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from functools import partial
+from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
-from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, cast, get_args
 
 from starlette.routing import BaseRoute
 
+import denizen_sdk
 from denizen import __version__
-from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.mcp_server import McpEndpoint
-from denizen.adapters.sandbox.pool import SandboxPool
-from denizen.adapters.uploads.folder import UploadFolder
-from denizen.adapters.uploads.images import encode_image
-from denizen.app.build import open_delegations
-from denizen.app.knowledge import KnowledgeDeps, build_knowledge
-from denizen.app.users import assemble_users
-from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
-from denizen.domain.snapshot import NOWHERE, RemoteRepository
-from denizen.engine.accounts.connected_accounts import ConnectedAccounts
-from denizen.engine.agents.catalog import AgentCatalog
-from denizen.engine.archive.mirror import ArchiveMirror
-from denizen.engine.budget.side_completion import BilledCompletion
-from denizen.engine.chats.chats import Chats
-from denizen.engine.chats.uploads import ChatUploads
-from denizen.engine.commands.chat_commands import ChatCommands
-from denizen.engine.commands.command import CommandCatalogs
-from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
-from denizen.engine.configuration.generation import Runtime
-from denizen.engine.event_bus.bus import EventBus
-from denizen.engine.event_bus.log import EventLog
-from denizen.engine.event_bus.webhooks import WebhookIntake
-from denizen.engine.external.requests import DirectCalls, ProgramRequests
-from denizen.engine.inspection.queries import Queries
-from denizen.engine.inspection.replay import plan_requests
-from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.engine.intake.rate_limiter import RateLimiter
-from denizen.engine.knowledge.source_import import SourceImporter
-from denizen.engine.loop.services import build_services
-from denizen.engine.turn import TurnRunner
-from denizen.engine.users.credentials import UserPolicy
-from denizen.ports.configuration import ConfigurationFiles
-from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http import problems
-from denizen.web.http.auth import AccessRules
-from denizen.web.http.dependencies import (
-    EngineEntryPoints,
-    EventServices,
-    GapServices,
-    KnowledgeServices,
-    WebDependencies,
-)
+from denizen.web.http.dependencies import EnabledChannels, WebDependencies
 from denizen.web.http.openapi import build_openapi
 from denizen.web.http.routing import AccessRoute
-from denizen_sdk import agents, configuration, gaps, knowledge, projects, turns, usage, users
-from denizen_sdk import events as event_records
+from denizen_sdk import knowledge, turns
 from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
 
@@ -82,7 +39,11 @@ form. `GET /api/openapi.json` describes the routes
 under `/api` and `/v1`, and `/health` and `/ready`, in full: parameters, bodies, answers and errors.
 
 Access says who may call a route: `public` is anybody, `signed` whoever sends the secret or signature that the route
-checks, `member` everybody with a key or a sign-in, `admin` admins and owners, `owner` owners."""
+checks, `member` everybody with a key or a sign-in, `admin` admins and owners, `owner` owners.
+
+A route with a channel is there while the configuration enables that channel, as it does at first
+(`channels.web.enabled`, `channels.api.enabled`, `channels.mcp.enabled`); those of `web` and `api` are on processes with
+the role `all` or `web`. All other routes are always there."""
 
 _ERRORS = """## Errors
 
@@ -91,18 +52,23 @@ Under `/v1` errors have OpenAI's form; elsewhere they are `{"error": ...}` with 
 
 def build_http() -> str:
     """Returns the page."""
-    app = create_app(_open_dependencies())
+    deps = _open_dependencies()
+    app = create_app(deps)
     described = cast("dict[str, dict[str, Schema]]", build_openapi(app.routes, __version__)["paths"])
-    sections: dict[str, list[tuple[str, str, str]]] = {}
-    for path, method, access, module in sorted(_list_routes(app.routes), key=lambda each: each[3]):
+    without = {channel: set(_list_routes(create_app(less).routes)) for channel, less in _close_channels(deps)}
+    sections: dict[str, list[tuple[str, str, str, str]]] = {}
+    for route in sorted(_list_routes(app.routes), key=lambda each: each[3]):
+        path, method, access, module = route
         operation = described.get(re.sub(r":\w+}", "}", path), {}).get(method.lower(), {})
-        sections.setdefault(module, []).append((f"`{method} {path}`", access, _describe(operation)))
+        needs = [channel for channel, left in without.items() if route not in left]
+        row = (f"`{method} {path}`", access, ", ".join(needs), _describe(operation))
+        sections.setdefault(module, []).append(row)
     parts = [_HEAD]
     for module, routes in sections.items():
         parts += [
             f"## {_title(module)}",
             inspect.getdoc(import_module(module)) or "",
-            format_table(("route", "access", ""), routes),
+            format_table(("route", "access", "channel", ""), routes),
         ]
     rows = sorted((str(status), f"`{family.__name__}`") for family, status in problems.STATUS.items())
     rows.insert(1, ("401", "`NotAllowed`, when the key is missing or wrong"))
@@ -114,73 +80,37 @@ def _list_routes(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str, str, s
     """Yields path, method, access and the handler's module of each route of ours."""
     for route in routes:
         if isinstance(route, AccessRoute):
-            # The MCP server is an object that is called; its class stands in the module to document.
-            module = str(getattr(route.endpoint, "__module__", ""))
+            # The MCP server is an object in a wrapper; its class stands in the module to document.
+            endpoint: object = getattr(route.endpoint, "app", route.endpoint)
+            module = str(getattr(endpoint, "__module__", ""))
             for method in sorted((route.methods or set()) - {"HEAD"}):
                 yield route.path, method, route.access, module
 
 
+class _Unused:
+    """Stands for every service: an application that is only asked for its routes calls none."""
+
+    def __getattr__(self, name: str) -> _Unused:
+        return self
+
+    def __iter__(self) -> Iterator[_Unused]:
+        return iter(())
+
+
 def _open_dependencies() -> WebDependencies:
-    """Returns dependencies on an empty store, for an application that is only asked for its routes."""
-    clock, runtime = SystemClock(), Runtime()
-    store = TemporaryStore()
-    services = build_services(runtime, store, MemoryDurable(), clock)
-    turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
-    bus = EventBus(runtime, services, turns, ConnectedAccounts())
-    uploads = ChatUploads(store, UploadFolder(Path()), encode_image, read_pdf)
-    chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: False)
-    people = assemble_users(store, clock, UserPolicy, chats=chats)
-    knowledge = build_knowledge(
-        KnowledgeDeps(
-            home=Path(),
-            store=services.store,
-            durable=services.durable,
-            clock=clock,
-            runtime=runtime,
-            channels=ConnectedAccounts(),
-            mirror=ArchiveMirror(store, ArchivePolicy, clock),
-            sandbox=SandboxPool(clock),
-        )
-    )
-    return WebDependencies(
-        engine=EngineEntryPoints(
-            turns=turns,
-            chats=chats,
-            commands=ChatCommands(runtime, services, turns, chats, CommandCatalogs(agents=AgentCatalog(runtime))),
-            queries=Queries(runtime, services),
-            statistics=UsageStatistics(services.store, clock, runtime),
-            runtime=runtime,
-            limiter=RateLimiter(store, clock),
-            open_delegations=partial(open_delegations, runtime, services, turns),
-            plan_requests=partial(plan_requests, runtime, services),
-            calls=calls,
-            assistant=AgentSettingsOverlay(store, clock),
-        ),
-        access=AccessRules(list, people.credentials),
-        users=people,
-        clock=clock,
-        version=__version__,
-        knowledge=KnowledgeServices(
-            catalog=knowledge.catalog,
-            search=knowledge.search,
-            sync=knowledge.sync,
-            snapshots=knowledge.snapshots,
-            remote=lambda: NOWHERE,
-            change_remote=_change_nothing,
-            webhooks=dict,
-            indexing=lambda: None,
-            embedding=knowledge.indexing.find_embedding_progress,
-        ),
-        gaps=GapServices(knowledge.gaps, knowledge.learning),
-        importer=SourceImporter(runtime, knowledge.catalog, BilledCompletion(runtime, store, clock), json.loads),
-        configuration=cast("ConfigurationFiles", object()),
-        events=EventServices(EventLog(runtime, store, clock, bus), WebhookIntake(runtime, clock, bus)),
-        mcp=McpEndpoint(ProgramRequests(runtime, turns, calls), __version__),
-    )
+    """Returns dependencies with which all routes are there, for an application that is only asked for them."""
+    unused = _Unused()
+    services: dict[str, Any] = dict.fromkeys((field.name for field in fields(WebDependencies)), unused)
+    services |= {"clock": SystemClock(), "version": __version__, "channels": EnabledChannels()}
+    services["mcp"] = McpEndpoint(cast("Any", unused), __version__)
+    return WebDependencies(**services)
 
 
-async def _change_nothing(remote: RemoteRepository) -> None:
-    """Never called."""
+def _close_channels(deps: WebDependencies) -> Iterator[tuple[str, WebDependencies]]:
+    """Yields each channel with dependencies in which it alone is off."""
+    yield "web", replace(deps, channels=EnabledChannels(web=False))
+    yield "api", replace(deps, channels=EnabledChannels(api=False))
+    yield "mcp", replace(deps, mcp=None)
 
 
 def _title(module: str) -> str:
@@ -228,14 +158,16 @@ def _describe_records() -> Iterator[str]:
     yield format_table(
         ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in knowledge.SYNC_EVENTS.items())
     )
-    for module in (turns, agents, knowledge, gaps, event_records, projects, usage, configuration, users):
-        yield f"## Records of `{module.__name__}`"
+    elsewhere = (*events, turns.UnknownEvent, ProblemDetails)
+    for found in iter_modules(denizen_sdk.__path__, "denizen_sdk."):
         records = [
             kind
-            for _, kind in inspect.getmembers(module, inspect.isclass)
-            if kind.__module__ == module.__name__ and is_dataclass(kind) and kind not in (*events, turns.UnknownEvent)
+            for _, kind in inspect.getmembers(import_module(found.name), inspect.isclass)
+            if kind.__module__ == found.name and is_dataclass(kind) and kind not in elsewhere
         ]
-        yield format_table(("record", "fields", ""), ((f"`{kind.__name__}`", *_row(kind)) for kind in records))
+        if records:
+            yield f"## Records of `{found.name}`"
+            yield format_table(("record", "fields", ""), ((f"`{kind.__name__}`", *_row(kind)) for kind in records))
     yield "## Problem details"
     yield format_table(("record", "fields", ""), [(f"`{ProblemDetails.__name__}`", *_row(ProblemDetails))])
 
