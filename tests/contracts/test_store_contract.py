@@ -17,6 +17,8 @@ from tests.contracts.store.contract import StoreContract
 
 pytest_plugins = ["tests.postgres"]
 
+RESTART_SEQUENCES = "SELECT setval(format('%I', sequencename)::regclass, 1, false) FROM pg_sequences"
+
 
 async def _make(url: str) -> None:
     store = await open_store(url, clock=SystemClock())
@@ -54,6 +56,8 @@ class TestPostgresStore(StoreContract):
         store = await open_store(postgres_store_url, clock=SystemClock())
         yield store
         await store.aclose()
-        tables = SQL(", ").join(Identifier(name) for name in metadata.tables)
-        with psycopg.connect(postgres_store_url, autocommit=True) as connection:
-            connection.execute(SQL("TRUNCATE {} RESTART IDENTITY").format(tables))
+        deletions = [SQL("DELETE FROM {}").format(Identifier(name)) for name in metadata.tables]
+        with psycopg.connect(postgres_store_url) as connection:  # to truncate them all takes fifty times as long
+            connection.execute("SET session_replication_role = replica")  # no foreign key is looked at
+            connection.execute(SQL("; ").join(deletions))
+            connection.execute(RESTART_SEQUENCES)

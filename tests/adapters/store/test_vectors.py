@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,12 +15,12 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.adapters.store import open_store
+from denizen.adapters.store import open_store, postgres_vectors
 from denizen.adapters.store.dialect import VectorQuery
 from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.postgres_vectors import PgvectorIndex
 from denizen.domain.clock import SystemClock
-from denizen.domain.vector import pack_vector, sign_bits, unpack_vector
+from denizen.domain.vector import find_nearest, pack_vector, sign_bits, unpack_vector
 from denizen.ports.memory import StoredVector
 from denizen.ports.store import Store
 from tests.timing import HANG_LIMIT_S
@@ -108,6 +109,33 @@ async def test_pgvector_compares_vectors_when_the_server_has_it(postgres_url: st
     assert given == [("a", "[127,0]"), ("b", "[90,90]")]
     assert indexes == [("ix_vectors_near_2",)]
     assert await keys(store, 1, 0) == ["a", "b"]
+    await store.aclose()
+
+
+@pytest.mark.proves("V5-search")
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.anyio
+@pytest.mark.parametrize("few", [1000, 10], ids=["compared", "indexed"])
+async def test_pgvector_finds_the_nearest_of_a_few_namespaces(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """The index alone finds about half of the nearest where it has to pass over most of what is near."""
+    monkeypatch.setattr(postgres_vectors, "FEW", few)
+    store = await open_store(postgres_url, clock=SystemClock())
+    chance = random.Random(7)
+    made = {str(n): [chance.gauss(0, 1) for _ in range(64)] for n in range(900)}
+    async with store.work() as work:
+        await work.vectors.put([row(key, *each, namespace=f"s{int(key) % 10}") for key, each in made.items()])
+    right = asked = 0
+    for _ in range(10):
+        query = pack_vector([chance.gauss(0, 1) for _ in range(64)])
+        rows = [(key, pack_vector(each)) for key, each in made.items() if int(key) % 10 == 0]
+        wanted = {each.key for each in find_nearest(query, rows, limit=10)}
+        async with store.work(write=False) as work:
+            found = await work.vectors.find_nearest("docs", ["s0"], "m", query, limit=10)
+        right, asked = right + len(wanted & {each.key for each in found}), asked + len(wanted)
+        assert {int(each.key) % 10 for each in found} == {0}
+    assert right == asked if few == 1000 else right > asked / 4
     await store.aclose()
 
 
