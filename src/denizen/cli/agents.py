@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import run_with_denizen, with_denizen
 from denizen.cli.terminal import can_prompt, echo, printable_json
 from denizen.domain.agent_settings import FIELDS
@@ -25,7 +26,7 @@ AS_CONFIGURED = ""
 """The value that sets a field back to the configured one."""
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """List the configured agents; the default one is marked. `denizen agents create` makes one, and `denizen agents
@@ -159,7 +160,7 @@ def settings(  # noqa: PLR0913 - each is an option
       additional_prompt     text at the end of its instructions
       response_style        concise, detailed, technical or friendly
       language              a code such as en, de or pt-BR
-      default_model         a name that `denizen models` shows, provider/model, or auto: chosen for each question
+      default_model         a name from `denizen models`, provider/model, or auto
       max_steps_multiplier  0.5 to 3: how long it may work on a question
       temperature           0 to 2
       search_instructions   how it should look things up

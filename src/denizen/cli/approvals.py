@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.approval import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from denizen.app.build import Denizen
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """List, approve or deny tool calls that wait for a decision. Whoever has a shell here may decide all of them."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo
 from denizen.domain.errors import NotFound
@@ -17,7 +18,7 @@ PLATFORM = "discord"
 SHOWN_ROOMS = 50
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """The mirror of the community's messages: how much there is, what is left out, and deleting for good.
 

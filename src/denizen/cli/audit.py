@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import run_with_denizen, with_denizen
 from denizen.cli.terminal import echo
 from denizen.domain.errors import InvalidInput
@@ -20,7 +21,7 @@ SHOWN = 20
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """The audit log: calls of tools with their verdicts, decisions of people, and what was posted.
 

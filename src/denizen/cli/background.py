@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.delegation import BackgroundTask
@@ -21,7 +22,7 @@ TASK_CHARS = 100
 _TIME = "%Y-%m-%d %H:%M:%S UTC"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """List, show or cancel background tasks. Whoever has a shell here sees everybody's."""
 

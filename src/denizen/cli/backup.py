@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import load_home_settings
 from denizen.cli.long_work import show_long_work
 from denizen.cli.terminal import echo
@@ -20,7 +21,7 @@ IDENTITY = click.option(
 )
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.option(
     "--to", "target", type=click.Path(path_type=Path), default=None, help="The new file.  [default: below backups]"
 )

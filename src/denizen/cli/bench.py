@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _quiet() -> Generator[None]:
         log.setLevel(level)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Measure Denizen on this machine, offline."""
 

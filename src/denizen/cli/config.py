@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.exit_codes import DONE, INVALID
 from denizen.cli.home import load_home_settings
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Show or check the configuration (`denizen.yaml` in the home folder)."""
 

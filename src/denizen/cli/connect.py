@@ -7,13 +7,14 @@ from pathlib import Path
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import load_home_settings
 from denizen.cli.terminal import echo
 from denizen.domain.errors import NeedsAttention
 from denizen.ports.google import GoogleLogin, GoogleService
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Let agents use an account at another site."""
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import load_home_settings
 from denizen.cli.long_work import LongWorkStep, show_long_work
 from denizen.cli.terminal import echo
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """The database that holds everything: which it is, and how to move to another one."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.errors import InvalidInput
@@ -21,7 +22,7 @@ MAX_FOUND = 15
 """As for agents and over HTTP."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Search documents as agents do; update the index.
 

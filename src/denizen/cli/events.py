@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from denizen.domain.event_listener import EventDelivery
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """The log of events: webhooks, Discord, WebSockets, polls, emitted events; and what listeners did about it."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 PLATFORM = "discord"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Feeds (RSS and Atom) whose new items are posted in channels of Discord while `denizen run` runs."""
 

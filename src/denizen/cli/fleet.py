@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from denizen.domain.fleet import FleetNode
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Look at the processes that share the work. They are started with `denizen run --role`."""
 

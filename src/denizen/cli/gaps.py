@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import run_with_denizen, with_denizen
 from denizen.cli.terminal import echo, printable_json
 
@@ -22,7 +23,7 @@ SHOWN = 3
 """Wordings of one question."""
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.option("--days", default=DAYS, type=click.IntRange(1, 3650), show_default=True, help="How many days back.")
 @click.option("--limit", default=20, type=click.IntRange(1, 1000), show_default=True, help="How many at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each question, a line each.")

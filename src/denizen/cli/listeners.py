@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from denizen.app.build import Denizen
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """The listeners and the routes of webhooks in the configuration, with what they do."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.home import with_denizen
 from denizen.cli.log import leave_to_command
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from denizen.app.build import Denizen
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """MCP servers: programs and sites whose tools agents may use, below `mcp.servers` in the configuration.
 

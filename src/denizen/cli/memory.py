@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import run_with_denizen, with_denizen
 from denizen.cli.terminal import echo
 from denizen.domain.errors import InvalidInput, NotFound
@@ -26,7 +27,7 @@ _user = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Memories of agents: about users, and core memories, which apply to everybody.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import run_with_denizen
 from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, InvalidInput
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 EMBEDDING_MODEL = "all-minilm-l6-v2"
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """List the configured models; `pull` fetches weights for the built-in one."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.project import ProjectDraft, ProjectStatus, describe_readers
@@ -56,7 +57,7 @@ def with_board(act: Callable[Concatenate[ProjectBoard, P], Awaitable[R]]) -> Cal
     return command
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Projects, which hold tasks and documents. Everything here may be used while Denizen runs."""
 

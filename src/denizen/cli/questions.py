@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.errors import InvalidInput, NotFound
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from denizen.app.build import Denizen
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """List and answer what agents asked the owner. The agent hears of an answer from the running server."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import load_home_settings, run_with_denizen, with_denizen
 from denizen.cli.terminal import echo, printable_json
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 NEXT_LOOK = "The server takes it up within half a minute; without one it waits for an hour."
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Prompts that agents get at set times: list, run, switch, add and remove them.
 

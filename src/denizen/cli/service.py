@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.terminal import echo
 from denizen.domain.errors import NeedsAttention, NotFound
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _SYSTEM = click.option("--system", "is_system", is_flag=True, help="For the whole system; needs root.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Run Denizen in the background, by systemd."""
 

@@ -75,7 +75,8 @@ def command(
     \b
     denizen setup                                     asks
     denizen setup --non-interactive                   the built-in model
-    denizen setup --non-interactive --provider anthropic --model claude-haiku-4-5 --api-key-env ANTHROPIC_API_KEY
+    denizen setup --non-interactive --provider anthropic \\
+        --model claude-haiku-4-5 --api-key-env ANTHROPIC_API_KEY
     denizen setup --non-interactive --discord-token-env DISCORD_TOKEN_DENIZEN
     """
     from denizen.app.settings import CONFIG_FILE, SetupAnswers

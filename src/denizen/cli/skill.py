@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.exit_codes import DONE, INVALID
 from denizen.cli.home import load_home_settings, with_denizen
 from denizen.cli.log import leave_to_command
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 OPERATOR = "the command line"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Manage your own skills, in the folder `skills/`.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.exit_codes import exit_code
 from denizen.cli.home import load_home_settings, run_with_denizen, with_denizen
 from denizen.cli.log import leave_to_command
@@ -36,7 +37,7 @@ NAMED = 3
 """So many of the files that were left out stand in the list; `show` names more of them."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Sources of documents: add repositories, folders, web sites and channels, and read them into a snapshot.
 

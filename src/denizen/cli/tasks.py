@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.projects import with_board
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.project import FOUND_TASKS, MAX_FOUND, TaskDraft, TaskQuery, TaskStatus, describe_readers
@@ -23,7 +24,7 @@ _assignee = click.option("--assignee", default=None, help="Who does it.")
 _due = click.option("--due", default=None, metavar="DAY", help="Until when, such as 2026-12-24; empty: no day.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Tasks of projects, as on the page /projects. Everything here may be used while Denizen runs."""
 

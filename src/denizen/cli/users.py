@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import run_with_denizen, with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.errors import InvalidInput
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 ROLES = click.Choice(["member", "admin", "owner"])
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each person, a line each.")
 @click.pass_context
 def command(ctx: click.Context, *, as_json: bool) -> None:
