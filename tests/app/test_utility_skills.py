@@ -9,6 +9,7 @@ from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.settings import render_settings
 from denizen.app.toolsets import build_skill_services
 from denizen.builtin_skills import load_builtin
+from denizen.cli.main import run
 from denizen.domain.errors import InvalidInput, NotAllowed
 from tests.app.home_folder import LAB, Home
 
@@ -55,6 +56,16 @@ async def test_a_provider_without_its_key_is_a_fault_of_the_configuration_that_s
     with pytest.raises(InvalidInput) as caught:
         await load_tool_names(home, LAB + "tools: {web_search: {provider: brave}}\n")
     assert "BRAVE_API_KEY" in caught.value.explain()
+
+
+async def test_a_search_that_is_switched_on_without_a_provider_is_a_fault_that_says_how(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.write(LAB + "tools: {web_search: {enabled: true}}\n")
+    assert run(["--home", str(home.path), "config", "check"]) == 2
+    said = capsys.readouterr().err
+    assert "tools.web_search.enabled: a search needs a provider." in said
+    assert "Write `tools.web_search.provider`: brave or searxng." in said
 
 
 async def test_a_time_zone_that_is_none_is_refused(home: Home) -> None:

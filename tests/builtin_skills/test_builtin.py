@@ -14,7 +14,7 @@ import pytest
 import denizen.builtin_skills
 from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.errors import NotFound
-from denizen.domain.tool import ToolSpec
+from denizen.domain.tool import Effect, ToolSpec
 from denizen.skill import Skill, Tier
 
 FOLDER = Path(denizen.builtin_skills.__file__).parent
@@ -32,10 +32,10 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
     "apis": {
-        Tier.HARMLESS: "list_apis",
-        Tier.LIMITED: "call_api",
-        Tier.SENSITIVE: "register_api delete_api",
-        Tier.DANGEROUS: "send_to_api",
+        Tier.HARMLESS: "list_apis find_operations",
+        Tier.LIMITED: "call_api call_operation",
+        Tier.SENSITIVE: "register_api import_api delete_api",
+        Tier.DANGEROUS: "send_to_api send_operation",
     },
     "feeds": {Tier.HARMLESS: "list_feeds", Tier.SENSITIVE: "subscribe_feed unsubscribe_feed"},
     "schedules": {
@@ -133,6 +133,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
 NEVER_WITHOUT_PEOPLE = frozenset(
     [
         "send_to_api",
+        "send_operation",
         "create_issue",
         "comment_on_github",
         "send_mail",
@@ -207,7 +208,7 @@ TOKENS: Mapping[str, int] = {
     "voice": 700,
     "components": 300,
     "feeds": 250,
-    "apis": 480,
+    "apis": 760,
     "questions": 75,
     "browser": 135,
     "mail": 450,
@@ -358,3 +359,20 @@ def test_loading_the_skills_brings_in_no_vendor() -> None:
         "[load_builtin(name) for name in BUILTIN]; assert not {'pydantic', 'httpx2', 'jsonschema'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_tool_that_only_reads_says_so() -> None:
+    """Such a tool answers from the turn's cache, and is tried again by workflows."""
+    verbs = {"list", "read", "search", "view", "find", "query", "recall", "credits"}
+    reading = {"task_query", "cache_statistics", "archive_stats", "log_stats", "chart", "show_workflow_run"}
+    specs = [spec for name in BUILTIN for spec in load_builtin(name).specs()]
+    undeclared = [
+        spec.name
+        for spec in specs
+        if (spec.name in reading or spec.name.split("_")[0] in verbs) and not (spec.read_only and spec.idempotent)
+    ]
+    assert undeclared == []
+    acting = [
+        spec.name for spec in specs if spec.read_only and (spec.destructive or spec.flow.effects - {Effect.REVEAL})
+    ]
+    assert acting == []

@@ -84,11 +84,13 @@ class CalendarTools:
 
     def add_to(self, skill: Skill, *, calendar: str, event: str) -> None:
         """Declares the tools; `calendar` and `event` are the words for both in their names."""
-        reading = skill.tool(name=f"list_{calendar}s", tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.OTHERS})
-        reading(self.list_calendars)
-        skill.tool(name=f"list_{event}s", tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.OTHERS})(
-            self.list_events
+        reading = skill.tool(
+            name=f"list_{calendar}s", tier=Tier.SENSITIVE, read_only=True, timeout_s=TIMEOUT_S, reads={Taint.OTHERS}
         )
+        reading(self.list_calendars)
+        skill.tool(
+            name=f"list_{event}s", tier=Tier.SENSITIVE, read_only=True, timeout_s=TIMEOUT_S, reads={Taint.OTHERS}
+        )(self.list_events)
         writing = partial(skill.tool, tier=Tier.DANGEROUS, timeout_s=TIMEOUT_S, effects={Effect.SEND}, destructive=True)
         guests = ("guests",)
         writing(name=f"create_{event}", destinations=guests)(self.create_event)

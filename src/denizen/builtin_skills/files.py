@@ -183,7 +183,7 @@ skill = Skill("files", description="Reads and writes files in allowed folders.",
 FilePath = Annotated[str, Param("absolute, or below the first allowed folder", max_length=1000)]
 
 
-@skill.tool(tier=Tier.SENSITIVE, reads=[Taint.DOCUMENT])
+@skill.tool(tier=Tier.SENSITIVE, read_only=True, reads=[Taint.DOCUMENT])
 def read(context: ToolContext, path: FilePath, start: Annotated[int, Param("character to begin at", ge=0)] = 0) -> str:
     """Reads a text file."""
     part, more = read_part(_places(context).read(path), start, what=path)

@@ -33,13 +33,13 @@ Query = Annotated[str, Param("as Gmail writes it: from:ana is:unread invoice", m
 Answers = Annotated[str, Param("id of the mail that it replies to", max_length=100)]
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
+@skill.tool(tier=Tier.SENSITIVE, read_only=True, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
 async def search_gmail(context: ToolContext, query: Query = "in:inbox") -> str | ToolOutput:
     """Lists the newest mails that fit a query."""
     return show_mails(await get_google(context).gmail.search(query), source="Gmail")
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
+@skill.tool(tier=Tier.SENSITIVE, read_only=True, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
 async def read_gmail(context: ToolContext, mail: MailId, start: Start = 0) -> str:
     """Reads a mail, which stays unread."""
     return await show_mail(await _read(context, mail), start)

@@ -42,7 +42,7 @@ skill = Skill("google_drive", description="Finds, reads and uploads files of a G
 Folder = Annotated[str, Param("id of a folder", max_length=200)]
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.DOCUMENT})
+@skill.tool(tier=Tier.SENSITIVE, read_only=True, timeout_s=TIMEOUT_S, reads={Taint.DOCUMENT})
 async def find_drive_files(
     context: ToolContext,
     words: Annotated[str, Param("in name or text; empty: the newest", max_length=200)] = "",
@@ -58,7 +58,7 @@ async def find_drive_files(
     return quote_untrusted("\n".join(map(_describe, found)), source="Google Drive")
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.DOCUMENT})
+@skill.tool(tier=Tier.SENSITIVE, read_only=True, timeout_s=TIMEOUT_S, reads={Taint.DOCUMENT})
 async def read_drive_file(
     context: ToolContext,
     file: Annotated[str, Param("id from find_drive_files", max_length=200)],

@@ -73,14 +73,14 @@ MailId = Annotated[str, Param("number from list_mail", max_length=20)]
 Answers = Annotated[str, Param("number of the mail that it replies to", max_length=20)]
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
+@skill.tool(tier=Tier.SENSITIVE, read_only=True, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
 async def list_mail(context: ToolContext, words: Annotated[str, Param(max_length=200)] = "") -> str | ToolOutput:
     """Lists the newest mails of the inbox, or those with these words."""
     found = await _mailbox(context).list_mail(context.settings(MailSettings).account, words=words)
     return show_mails(found, source="inbox")
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
+@skill.tool(tier=Tier.SENSITIVE, read_only=True, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
 async def read_mail(context: ToolContext, mail: MailId, start: Start = 0) -> str:
     """Reads a mail, which stays unread."""
     return await show_mail(await _read(context, mail), start)

@@ -4,8 +4,7 @@ Notes of a room stay in that room, those of a direct message between the two, th
 them: what was noted in private must not be read where others read. What is to be known everywhere is memory, which
 knows who may hear of it. Only the operator's notes lie in the agent's folder itself.
 
-The reading tools are not declared `read_only`: such answers may come from the turn's cache, and a note that was just
-changed must not read as it was before. Notes may come from anybody's turn, so their text counts as written by others.
+Notes may come from anybody's turn, so their text counts as written by others.
 
 Every file is opened relative to the folder, without following links, so that no name and no link leads out of it.
 Changes are atomic, one at a time across processes, and happen once per idempotency key: before a note is replaced, the
@@ -221,7 +220,7 @@ Name = Annotated[str, "letters, digits, _ and -"]
 Text = Annotated[str, Param("Markdown", min_length=1, max_length=16_000)]
 
 
-@skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
+@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 def list_notes(context: ToolContext) -> str | ToolOutput:
     """Lists your notes."""
     notes = Notebook(_folder(context)).list_notes()
@@ -230,7 +229,7 @@ def list_notes(context: ToolContext) -> str | ToolOutput:
     return "\n".join(f"{note.name} ({note.size_bytes} bytes)" for note in notes)
 
 
-@skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
+@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 def read_note(context: ToolContext, name: Name, start: Annotated[int, Param("character to begin at", ge=0)] = 0) -> str:
     """Reads one of your notes."""
     notebook = Notebook(_folder(context))
@@ -257,7 +256,7 @@ def write_note(context: ToolContext, name: Name, text: Text) -> str:
     return f"Wrote `{parse_note_name(name)}`." if written else f"This was written to `{parse_note_name(name)}` already."
 
 
-@skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
+@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 def search_notes(
     context: ToolContext, words: Annotated[str, Param("all must occur in a line", max_length=200)]
 ) -> str | ToolOutput:

@@ -89,7 +89,7 @@ async def tasks(  # noqa: PLR0913 - the fields of a task
             return _tell(f"Commented on {said.task_id}.")
 
 
-@skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
+@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def task_query(  # noqa: PLR0913 - the conditions of a search
     context: ToolContext,
     *,

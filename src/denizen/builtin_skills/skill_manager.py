@@ -17,7 +17,7 @@ Name = Annotated[str, Param("a-z, 0-9 and _", max_length=64)]
 SourceFile = Annotated[str, Param("such as skill.py", max_length=200)]
 
 
-@skill.tool(tier=Tier.DANGEROUS, listed_only=True)
+@skill.tool(tier=Tier.DANGEROUS, read_only=True, listed_only=True)
 async def list_skills(context: ToolContext) -> str:
     """Lists the owner's skills and whether they are enabled."""
     found = await _workshop(context).list_skills()
@@ -25,7 +25,7 @@ async def list_skills(context: ToolContext) -> str:
     return "\n".join(lines) or "There are no skills yet."
 
 
-@skill.tool(tier=Tier.DANGEROUS, listed_only=True)
+@skill.tool(tier=Tier.DANGEROUS, read_only=True, listed_only=True)
 async def view_skill(context: ToolContext, name: Name) -> str:
     """Shows the files of one of the owner's skills."""
     files = await _workshop(context).read(name)

@@ -121,7 +121,7 @@ async def restart_denizen(context: ToolContext) -> str:
     return "Denizen restarts now."
 
 
-@skill.tool(tier=Tier.LIMITED)
+@skill.tool(tier=Tier.LIMITED, read_only=True)
 async def credits(context: ToolContext) -> str:  # noqa: A001 - a name for models
     """Tells how much money was spent today and this month."""
     _require_trust(context)
@@ -132,7 +132,7 @@ async def credits(context: ToolContext) -> str:  # noqa: A001 - a name for model
     )
 
 
-@skill.tool(tier=Tier.LIMITED)
+@skill.tool(tier=Tier.LIMITED, read_only=True)
 async def cache_statistics(context: ToolContext) -> str:
     """Tells how much of the prompts the provider had in its cache."""
     _require_trust(context)
