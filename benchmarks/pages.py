@@ -198,7 +198,12 @@ async def fill(store: Store) -> None:
 async def measure_paints(site: Site, server: Process) -> Iterable[Figure]:
     bare_ms = middle([await paint_ms(site, "/health") for _ in range(TIMES)])
     figures: list[Figure] = []
-    for name, path, known in (("sign-in", "/login", False), ("chat", "/", True), ("overview", "/admin", True)):
+    for name, path, known in (
+        ("sign-in", "/login", False),
+        ("chat", "/", True),
+        ("overview", "/admin", True),
+        ("agent form", "/admin/agents/denizen", True),
+    ):
         await paint_ms(site, path, known=known)  # the first of a server makes its templates
         before_ms = server.cpu_ms()
         measured = [await paint_ms(site, path, known=known) for _ in range(TIMES)]

@@ -47,8 +47,8 @@ class UploadInfo:
 
 @record
 class AnswerExtras:
-    """The parts of an answer besides its text. `images` are data URIs or web addresses, `cards` is Markdown to be shown
-    below the reply; `reasoning` is empty unless the agent is configured to show it.
+    """The parts of an answer besides its text. `images` are data URIs, web addresses or paths of this server; `cards`
+    is Markdown to be shown below the reply; `reasoning` is empty unless the agent is configured to show it.
     """
 
     images: tuple[str, ...] = ()

@@ -34,7 +34,15 @@ from denizen.web.pages.events import EventRow, EventsPage
 from denizen.web.pages.mcp_servers import McpServerEditPage, McpServerFormPage, McpServerPage, McpServersPage
 from denizen.web.pages.models import ModelsPage, ProviderPage
 from denizen.web.pages.page import Frame
-from denizen.web.pages.schedules import CATCH_UPS, ROUTES, NewSchedulePage, ScheduleForm, SchedulePage, SchedulesPage
+from denizen.web.pages.schedules import (
+    CATCH_UPS,
+    KINDS,
+    ROUTES,
+    NewSchedulePage,
+    ScheduleForm,
+    SchedulePage,
+    SchedulesPage,
+)
 from denizen.web.pages.skills import ShownDiff, SkillPage, SkillsPage
 from denizen.web.pages.workflows import (
     NewWorkflowPage,
@@ -90,10 +98,28 @@ RUN = RunListing(
 )
 FORM = ScheduleForm(
     values=dict.fromkeys(
-        ("name", "when", "zone", "prompt", "agent", "to", "target", "catch_up", "session", "secret", "subject"), "x"
+        (
+            "name",
+            "kind",
+            "tool",
+            "workflow",
+            "args",
+            "when",
+            "zone",
+            "prompt",
+            "agent",
+            "to",
+            "target",
+            "catch_up",
+            "session",
+            "secret",
+            "subject",
+        ),
+        "x",
     )
     | {"model": "x", "new_session": "yes", "wake_agent": "yes"},
     agents=[("ada", "ada")],
+    kinds=KINDS,
     routes=ROUTES,
     catch_ups=CATCH_UPS,
 )

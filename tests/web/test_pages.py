@@ -3,7 +3,6 @@
 import dataclasses
 import re
 from base64 import b64encode
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from anyio import fail_after, to_thread
 from jinja2 import Environment
 from jinja2.nodes import Getattr, Include, Name
 
@@ -55,6 +53,7 @@ from denizen.web.pages.questions import QuestionsPage
 from denizen.web.pages.settings import SettingsPage
 from denizen.web.pages.sign_in import LoginPage, ProviderLink
 from denizen.web.pages.sign_up import SignUpPage
+from denizen.web.pages.static_files import digest_files, load_static_files
 from denizen.web.pages.store import StorePage
 from denizen.web.pages.tools import ToolField, ToolPage, ToolRow, ToolsPage
 from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
@@ -65,7 +64,6 @@ from denizen_sdk.errors import ProblemDetails
 from denizen_sdk.usage import FeedbackDay
 from denizen_sdk.users import AccountInfo, ApiKeyInfo, IdentityInfo, InvitationInfo, UserInfo
 from tests.clock import NOON
-from tests.timing import HANG_LIMIT_S
 from tests.web.community_page_samples import list_community_pages
 from tests.web.component_page_samples import SCHEDULE, list_component_pages
 from tests.web.knowledge_page_samples import list_knowledge_pages
@@ -436,7 +434,8 @@ def test_what_a_page_refers_to_exists_and_every_field_has_a_label(name: str, pag
     outline = PageOutline(name, page)
     for attrs in outline.all("script", "link"):
         source = attrs.get("src") or attrs.get("href") or ""
-        assert (WEB / source.removeprefix("/")).is_file(), source
+        assert source.startswith(f"{load_static_files().address}/"), source
+        assert (WEB / "static" / source.removeprefix(f"{load_static_files().address}/")).is_file(), source
     labelled = {attrs.get("for") for attrs in outline.all("label")}
     fields = [attrs for attrs in outline.all("input", "select", "textarea") if attrs.get("type") != "hidden"]
     assert {attrs["id"] for attrs in fields} <= labelled
@@ -472,31 +471,44 @@ def test_no_script_makes_html_out_of_text() -> None:
         )
 
 
-async def test_the_page_and_its_files_are_served_and_checked_again_each_time() -> None:
+async def test_a_browser_keeps_the_files_of_a_page_and_asks_no_more() -> None:
     async with open_web() as web, web.client() as client:
         page = await client.get("/")
+        sources = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)
+        answers = [await client.get(source) for source in sources]
+    assert (page.status_code, page.headers["cache-control"]) == (200, "no-store")
+    assert sources
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.headers["cache-control"] for answer in answers} == {"public, max-age=31536000, immutable"}
+
+
+def test_the_digest_in_the_address_of_a_file_is_another_when_a_file_is() -> None:
+    known = load_static_files()
+    name, file = next(iter(known.files.items()))
+    assert digest_files(known.files) == known.digest
+    assert digest_files({**known.files, name: replace(file, tag='"another"')}) != known.digest
+
+
+async def test_the_files_of_another_version_are_served_and_checked_again_each_time() -> None:
+    async with open_web() as web, web.client() as client:
+        plain = await client.get("/static/chat.js")
+        old = await client.get(f"/static/{'0' * 16}/chat.js")
+        kept = await client.get(f"{load_static_files().address}/chat.js")
+    assert plain.content == old.content == kept.content
+    assert plain.headers["cache-control"] == old.headers["cache-control"] == "no-cache"
+
+
+async def test_a_file_is_checked_by_its_tag() -> None:
+    async with open_web() as web, web.client() as client:
         script = await client.get("/static/chat.js")
         again = await client.get("/static/chat.js", headers={"if-none-match": script.headers["etag"]})
-    assert (page.status_code, page.headers["cache-control"]) == (200, "no-store")
     assert "javascript" in script.headers["content-type"]
-    assert script.headers["cache-control"] == "no-cache"
     assert again.status_code == 304
 
 
-async def test_a_file_that_was_served_before_waits_for_no_thread() -> None:
-    threads = to_thread.current_default_thread_limiter()
-    async with open_web() as web, web.client() as client:
-        before = await client.get("/static/denizen.css")
-        async with AsyncExitStack() as busy:
-            for borrower in range(int(threads.available_tokens)):
-                await threads.acquire_on_behalf_of(borrower)
-                busy.callback(threads.release_on_behalf_of, borrower)
-            with fail_after(HANG_LIMIT_S):
-                assert (await client.get("/static/denizen.css")).content == before.content
-
-
 @pytest.mark.parametrize(
-    "path", ["/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/nothing"]
+    "path",
+    ["/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/nothing", f"/static/{'0' * 16}"],
 )
 async def test_nothing_but_the_pages_own_files_is_served(path: str) -> None:
     async with open_web() as web, web.client() as client:

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("browser")]
 expect.set_options(timeout=HANG_LIMIT_S * 1000)
 
 PAIRS = 180
-"""Questions with an answer each: four pages of messages, with the one that is asked first."""
+"""Questions with an answer each: ten pages of messages, with the one that is asked first."""
 
 TEXTS = "all => all.map((each) => each.textContent.trim())"
 TOP_OF = "each => each.getBoundingClientRect().top"
@@ -90,11 +90,11 @@ async def read_back(page: Page) -> None:
 async def test_what_is_read_stays_in_its_place_while_earlier_messages_come() -> None:
     async with open_long_chat() as (_, page):
         first = page.locator("#log .message").first
-        await expect(first).to_contain_text("Question 130?")
+        await expect(first).to_contain_text("Question 160?")
         await page.locator("#scroll").evaluate("each => { each.scrollTop = 1000; }")
-        read = page.get_by_text("Question 134?", exact=True)
+        read = page.get_by_text("Question 164?", exact=True)
         before = await read.evaluate(TOP_OF)
-        await expect(page.get_by_text("Question 80?", exact=True)).to_be_attached()
+        await expect(page.get_by_text("Question 140?", exact=True)).to_be_attached()
         assert abs(await read.evaluate(TOP_OF) - before) <= 2
         await read_back(page)
         texts = await page.locator("#log .message.user .text").evaluate_all(TEXTS)
@@ -106,7 +106,7 @@ async def test_pages_of_messages_out_of_sight_are_skipped_and_found_all_the_same
         await read_back(page)
         is_shown = "each => each.checkVisibility({ contentVisibilityAuto: true })"
         far, near = page.get_by_text("Question 100?", exact=True), page.get_by_text("Question 1?", exact=True)
-        await page.wait_for_function("() => document.querySelectorAll('.block').length === 3")
+        await page.wait_for_function("() => document.querySelectorAll('.block').length === 9")
         assert await near.evaluate(is_shown)
         message = page.locator("#log .message").filter(has=far)
         assert not await message.evaluate(is_shown), "its whole page is skipped"

@@ -15,6 +15,7 @@ from denizen.domain.ids import MessageId, SessionId, TurnId
 from denizen.domain.message import Message, Role
 from denizen.domain.record import record
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.domain.upload import SCHEME
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.loop.step_record import collect_reply_extras
 from denizen.ports.store import UnitOfWork
@@ -26,8 +27,8 @@ MAX_OPEN = 20
 
 @record(kw_only=True)
 class ShownTurn:
-    """A turn, and what came of it besides its text: proved citations, pictures as data URIs or web addresses, cards as
-    Markdown, and the reasoning if the agent shows it.
+    """A turn, and what came of it besides its text: proved citations, pictures as data URIs, addresses of uploads
+    or web addresses, cards as Markdown, and the reasoning if the agent shows it.
     """
 
     turn: Turn
@@ -135,7 +136,7 @@ def _show_turn(
 ) -> ShownTurn:
     agent = generation.agents.get(turn.agent)
     extras = collect_reply_extras(messages, turn.id, with_reasoning=agent is not None and agent.show_reasoning)
-    shown = collect_extras(extras.shown)
+    shown = collect_extras(extras.shown, stored=SCHEME)
     return ShownTurn(
         turn=turn,
         citations=[each for each in citations if each.doubt is None],

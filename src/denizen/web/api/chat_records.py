@@ -159,8 +159,13 @@ def _answer_to_wire(shown: ShownTurn) -> AnswerInfo:
         if turn.status.is_error
         else None,
         citations=tuple(map(citation_to_wire, shown.citations)),
-        extras=AnswerExtras(shown.images, shown.cards, shown.reasoning),
+        extras=AnswerExtras(tuple(map(_picture_to_wire, shown.images)), shown.cards, shown.reasoning),
     )
+
+
+def _picture_to_wire(url: str) -> str:
+    path = find_upload_path(url)
+    return url if path is None else UPLOAD_PATH + quote(path)
 
 
 def _attachment_to_wire(part: Part) -> UploadInfo | None:

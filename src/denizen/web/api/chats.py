@@ -32,6 +32,7 @@ from denizen.web.http.dependencies import WebTiming
 from denizen.web.http.event_stream import Chunks, EventStream, StreamOptions
 from denizen.web.http.openapi import ApiRoute, Operation, object_schema
 from denizen.web.http.problems import describe_problem, fill_in
+from denizen.web.http.record_response import RecordResponse
 from denizen.web.http.request import (
     IDEMPOTENCY_HEADER,
     TURN_HEADER,
@@ -232,7 +233,7 @@ class ChatListRoutes:
             before=_read_time(_OLDER, request),
             limit=_LIMIT.read_number(request),
         )
-        return JSONResponse([asdict(chat_to_wire(chat)) for chat in found])
+        return RecordResponse([chat_to_wire(chat) for chat in found])
 
     async def create(self, request: Request) -> Response:
         body: JsonBody = await read_object(request) if has_body(request) else {}
@@ -261,7 +262,7 @@ class ChatListRoutes:
             limit=_MESSAGES.read_number(request),
         )
         calls = await self._queries.list_calls(shown.messages)
-        return JSONResponse(asdict(details_to_wire(shown, calls, principal)))
+        return RecordResponse(details_to_wire(shown, calls, principal))
 
     async def change(self, request: Request) -> Response:
         body = await read_object(request)
@@ -294,7 +295,7 @@ class ChatListRoutes:
     async def get_shared(self, request: Request) -> Response:
         shown = await self._chats.read_shared(request.path_params["token"])
         headers = {"Cache-Control": f"public, max-age={SHARED_CACHE_S}"}
-        return JSONResponse(asdict(shared_to_wire(shown)), headers=headers)
+        return RecordResponse(shared_to_wire(shown), headers=headers)
 
     async def branch(self, request: Request) -> Response:
         before = MessageId(read_text(await read_object(request), "before_message_id"))

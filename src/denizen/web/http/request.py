@@ -138,7 +138,7 @@ class BoundedJson:
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+        self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         messages: list[Message] = [{"type": "http.request", "body": await read_json_bytes(Request(scope, receive))}]
@@ -146,7 +146,7 @@ class BoundedJson:
         async def receive_again() -> Message:
             return messages.pop() if messages else await receive()
 
-        await self._app(scope, receive_again, send)
+        await self.app(scope, receive_again, send)
 
 
 async def read_form(request: Request, *, limit: int = MAX_FORM_BYTES) -> Mapping[str, str]:

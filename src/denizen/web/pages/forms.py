@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
@@ -10,7 +11,8 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, InvalidInput
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.web.http.problems import describe_problem
 from denizen_sdk.errors import ProblemDetails
@@ -29,6 +31,17 @@ def lead_to(path: str, **query: str) -> Response:
     """Returns the answer to a form that was carried out: the browser asks for that page, whatever the form was."""
     given = {name: value for name, value in query.items() if value}
     return RedirectResponse(f"{path}?{urlencode(given)}" if given else path, status_code=303)
+
+
+def read_json_object(typed: str, subject: str) -> JsonObject:
+    """Returns what somebody typed, empty for nothing. Raises InvalidInput, which begins with `subject`."""
+    try:
+        given: Json = json.loads(typed) if typed.strip() else {}
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise InvalidInput(f"{subject} no JSON object.", code="input_invalid", fix='Write {"name": "value"}.')
+    return given
 
 
 @record

@@ -1,24 +1,17 @@
-"""The frame around every page, rendering, and the files that pages load."""
+"""The frame around every page, and rendering."""
 
 from __future__ import annotations
 
 import hashlib
-import mimetypes
-import os
-import stat
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
-from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, Response
-from starlette.staticfiles import NotModifiedResponse, StaticFiles
-from starlette.types import Scope
 
 from denizen.domain.principal import RoleName
 from denizen.domain.record import record
@@ -26,6 +19,7 @@ from denizen.web.http.auth import find_principal, login_token, make_csrf_token, 
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.guard import SECURITY_HEADERS
 from denizen.web.pages.navigation import NavigationGroup, find_link, list_navigation
+from denizen.web.pages.static_files import load_static_files
 from denizen_sdk.errors import ProblemDetails
 
 if TYPE_CHECKING:
@@ -112,6 +106,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,  # so that a style sheet stands in a page as it is
     )
+    cast("dict[str, object]", environment.globals)["static"] = load_static_files().address
     # Jinja's own raises for halves of surrogate pairs: one such question would take a whole page away.
     environment.filters["urlencode"] = partial(quote, errors="replace")
     return environment
@@ -129,58 +124,3 @@ def _page_policy() -> str:
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)
     allowed = " ".join(f"'sha256-{b64encode(digest).decode()}'" for digest in digests)
     return f"{SECURITY_HEADERS['Content-Security-Policy']}; style-src 'self' {allowed}"
-
-
-class StaticPageFiles(StaticFiles):
-    """The files of the pages, in memory once they were asked for: a page needs twenty. Browsers check each time whether
-    they changed, so an upgrade never mixes old and new.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(directory=_WEB / "static")
-        self._places: dict[str, str] = {}
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        known = self._find_known(path) if scope["method"] in ("GET", "HEAD") else None
-        return self.file_response(*known, scope) if known else await super().get_response(path, scope)
-
-    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
-        place, found = super().lookup_path(path)
-        if found is not None and stat.S_ISREG(found.st_mode):
-            self._places[path] = place
-        return place, found
-
-    def _find_known(self, path: str) -> tuple[str, os.stat_result] | None:
-        """Returns a file that was looked up before. Looking it up again would resolve its links, in a thread."""
-        place = self._places.get(path)
-        if place is None:
-            return None
-        try:
-            return place, Path(place).stat()
-        except OSError:
-            return None
-
-    def file_response(
-        self, full_path: str | PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
-    ) -> Response:
-        file = _load_static_file(str(full_path), stat_result.st_mtime_ns)
-        headers = {"Cache-Control": "no-cache", "ETag": file.tag}
-        if self.is_not_modified(Headers(headers), Headers(scope=scope)):
-            return NotModifiedResponse(Headers(headers))
-        return Response(file.content, status_code, headers, file.media_type)
-
-
-@record
-class _StaticFile:
-    content: bytes
-    media_type: str
-    tag: str
-
-
-@lru_cache(maxsize=100)
-def _load_static_file(path: str, changed_at_ns: int) -> _StaticFile:
-    """Returns the file as it is since that time."""
-    del changed_at_ns
-    content = Path(path).read_bytes()
-    media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
-    return _StaticFile(content, media_type, f'"{hashlib.sha256(content).hexdigest()[:16]}"')

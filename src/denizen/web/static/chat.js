@@ -14,7 +14,7 @@ import { showCitation, showWhy, watchPanel } from "./side_panel.js";
 
 const find = (id) => document.getElementById(id);
 const [log, scroller, picker, models, status] = ["log", "scroll", "agent", "model", "status"].map(find);
-const PAGE = 100;
+const PAGE = 40;
 const MAX_SHOWN = 500;
 const SLICE_MS = 8; // half a frame
 const RECONNECT_MS = 3000;
@@ -574,9 +574,11 @@ async function watch(id) {
   if (document.hidden) return details ?? load().catch(complain);
   const own = (watching = new AbortController());
   if (followed) followed = running = null; // its beginning is told again; the page stays busy
+  const shown = details ?? load().catch(() => {}); // beside the stream, whose first event has it read what came meanwhile
   try {
     const response = await request(`/api/events/chats/${id}`, { signal: own.signal });
     for await (const event of parseEvents(response.body)) {
+      await shown;
       if (own.signal.aborted) return;
       await follow(event, own.signal);
     }
