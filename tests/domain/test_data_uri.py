@@ -5,12 +5,13 @@ import json
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from denizen.domain.data_uri import (
     DataUri,
     ExtractedUris,
+    MarkerFilter,
     StrippedText,
     describe_data_uris,
     extract_data_uris,
@@ -249,6 +250,37 @@ def test_a_frame_that_is_no_marker_stays() -> None:
 def test_no_marker_reaches_a_person(pieces: list[str]) -> None:
     stripped = strip_markers("".join(pieces))
     assert strip_markers(stripped.text) == StrippedText(stripped.text)
+
+
+_PIECES = st.lists(
+    st.sampled_from([FRAME, "🖼", "A", "SPRITE_RESULT", "🖼️A🖼️", "{}", '{"a": 1}', '{"a": [{', "{", " ", "\n", "b", "."]),
+    max_size=25,
+)
+
+
+@pytest.mark.proves("L9")
+@settings(max_examples=300)
+@given(_PIECES, st.integers(1, 7))
+@example(["Here\n\n🖼️A🖼️", '{"a": 1}', "\n\nEnjoy"], 3)
+@example(["Line 0 🖼️A🖼️", "{}", "\nLine 1 🖼️A🖼️", '{"a', '": 1} b'], 1)
+def test_a_text_that_comes_in_pieces_loses_the_same_markers(pieces: list[str], size: int) -> None:
+    text, markers = "".join(pieces), MarkerFilter()
+    shown = "".join(markers.feed(text[at : at + size]) for at in range(0, len(text), size)) + markers.finish()
+    assert "".join(shown.split()) == "".join(strip_markers(text).text.split())
+
+
+def test_words_around_a_marker_stay_apart_when_it_comes_in_pieces() -> None:
+    for text in ("Line 0 🖼️A🖼️{}\nLine 1", "a🖼️A🖼️{}b", "a 🖼️A🖼️{} b", "Here it is!\n\n🖼️A🖼️{}\n\nEnjoy."):
+        markers = MarkerFilter()
+        shown = "".join(map(markers.feed, text)) + markers.finish()
+        assert shown.split() == strip_markers(text).text.split()
+        assert shown.count("\n") == strip_markers(text).text.count("\n")
+
+
+def test_text_before_what_may_become_a_marker_is_shown_at_once() -> None:
+    markers = MarkerFilter()
+    shown = [markers.feed(piece) for piece in ("See ", "🖼️ this. 🖼️", "RES", "ULT🖼️", '{"a": ', "1} ", "Done")]
+    assert shown == ["See ", "🖼️ this. ", "", "", "", "", "Done"]
 
 
 @pytest.mark.parametrize(

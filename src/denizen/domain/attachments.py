@@ -35,18 +35,20 @@ _WEB = ("https://", "http://")
 _COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
-def collect_extras(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri] = ()) -> tuple[MessageContent, ...]:
+def collect_extras(
+    results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri] = (), *, stored: str = ""
+) -> tuple[MessageContent, ...]:
     """One content for each of the first images, and one for everything else, which comes first when there is anything
     in it.
 
-    `uris` are data URIs that stood in the answer itself.
+    `uris` are data URIs that stood in the answer itself. Images whose addresses begin with `stored` are shown by them.
     """
     images: list[MessageContent] = []
     embeds: list[EmbedCard] = []
     files: list[OutgoingFile] = []
     buttons: list[MessageButton] = []
-    for data in (_usual(result) for result in results):
-        images += [found for row in _rows(data, "images") if (found := _image(row, len(images)))]
+    for data in (gather_images(result) for result in results):
+        images += [found for row in _rows(data, "images") if (found := _image(row, len(images), stored))]
         embeds += [_embed(row) for row in _rows(data, "embeds")]
         files += [found for row in _rows(data, "files") if (found := _file(row))]
         buttons += [found for row in _rows(data, "buttons") if (found := _button(row))]
@@ -75,7 +77,7 @@ def omit_addresses(text: str, shown: Iterable[Mapping[str, Any]]) -> str:
     """Returns the text without the web addresses of pictures that are shown beside it, nor those of their other views.
     The words of links stay.
     """
-    rows = [row for data in map(_usual, shown) for row in _rows(data, "images")][:MAX_IMAGES]
+    rows = [row for data in map(gather_images, shown) for row in _rows(data, "images")][:MAX_IMAGES]
     urls = {url for row in rows for url in (_text(row, "url"), *(link for _, link in _pairs(row, "links")[:MAX_LINKS]))}
     known = sorted((re.escape(url) for url in urls if url.startswith(_WEB)), key=len, reverse=True)
     if not known:
@@ -123,19 +125,21 @@ def extract_attachments(text: str, data: Mapping[str, Json]) -> tuple[str, Mappi
         url = _data_uri(OutgoingFile(uri.name, uri.media_type, uri.data))
         rows[kind].append({"url": url, "name": uri.name})
     for marker in unmarked.results:
-        rows["images"] += cast("list[Json]", _usual(marker).get("images", []))
+        rows["images"] += cast("list[Json]", gather_images(marker).get("images", []))
     if found.text == text and not any(rows.values()):
         return text, data
     more = {kind: [*_rows(data, kind), *added] for kind, added in rows.items() if added}
     return found.text or "Shown to the user.", {**data, **cast("dict[str, Json]", more)}
 
 
-def _usual(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def gather_images(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the data with its `imageUrl` or `image_url` as the first of its `images`."""
     url = _text(data, "imageUrl") or _text(data, "image_url")
     if not url:
         return data
     shown = {"url": url, "title": _text(data, "title"), "links": data.get("directions", {})}
-    return {**data, "images": [shown, *_rows(data, "images")]}
+    rest = {key: value for key, value in data.items() if key not in ("imageUrl", "image_url")}
+    return {**rest, "images": [shown, *_rows(data, "images")]}
 
 
 def _rows(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
@@ -158,11 +162,11 @@ def _pairs(row: Mapping[str, Any], name: str) -> tuple[tuple[str, str], ...]:
     return tuple((str(key), item) for key, item in pairs.items() if isinstance(item, str) and item)
 
 
-def _image(row: Mapping[str, Any], number: int) -> MessageContent | None:
+def _image(row: Mapping[str, Any], number: int, stored: str) -> MessageContent | None:
     url, title = _text(row, "url"), _text(row, "title")
     pairs = _pairs(row, "links")[:MAX_LINKS]
     links = tuple((name, f"[open]({link})") for name, link in pairs if link.startswith(_WEB))
-    if url.startswith(_WEB):
+    if url.startswith(_WEB) or (stored and url.startswith(stored)):
         return MessageContent("", (EmbedCard(title, image=url, fields=links),))
     found = extract_data_uris(url).uris
     return _shown(_named(found[0], number), title, links) if found else None

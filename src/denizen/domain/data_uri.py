@@ -47,6 +47,7 @@ _PARTS = re.compile(rf"(?P<head>{_HEAD})(?P<payload>.*)", re.DOTALL | re.IGNOREC
 _ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*+(?:"([^"]*+)"?|'([^']*+)'?|([^\s"'>]++))""")
 _FRAME = "\U0001f5bc"
 _MARKER = re.compile(rf"{_FRAME}(?:\ufe0f?[A-Z][A-Z0-9_]*+{_FRAME})++\ufe0f?[ \t]*+(?:\n[ \t]*+(?=\{{))?")
+_MARKER_BEGUN = re.compile(rf"{_FRAME}(?:\ufe0f?[A-Z][A-Z0-9_]*+{_FRAME})*+\ufe0f?(?:[A-Z][A-Z0-9_]*+)?")
 _ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "plain": "txt", "mpeg": "mp3", "octet-stream": "bin", "x-icon": "ico"}
 _SHOWN = frozenset({"image", "audio", "video"})
 _SAYS_NOTHING = re.compile(
@@ -130,6 +131,59 @@ def strip_markers(text: str) -> StrippedText:
             results += [value] if value is not None else []
         edits.append(((marker.start(), place), ""))
     return StrippedText(replace_spans(text, edits), tuple(results))
+
+
+class MarkerFilter:
+    """Takes result markers out of one text that comes in pieces. `feed` them; then `finish`."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._ending = ""
+        """The spaces at the end of what was returned."""
+
+    def feed(self, piece: str) -> str:
+        """Returns the text that may be shown now: what may become a marker, or stands behind one, is held back."""
+        self._held += piece
+        shown = ""
+        while (start := self._held.find(_FRAME)) >= 0:
+            shown += self._release(start)
+            end = self._find_end()
+            if end is None:
+                return shown
+            if end:
+                behind = self._held[end:]
+                text = behind.lstrip()
+                breaks = "" if "\n" in self._ending else "\n" * behind[: len(behind) - len(text)].count("\n")
+                gap = breaks or (" " if not self._ending and (text != behind or text[0].isalnum()) else "")
+                self._held = gap + text
+            else:
+                shown += self._release(1)
+        return shown + self._release(len(self._held))
+
+    def finish(self) -> str:
+        """Returns the text that was held back, without a marker."""
+        held, self._held = strip_markers(self._held).text, ""
+        return held
+
+    def _release(self, end: int) -> str:
+        text, self._held = self._held[:end], self._held[end:]
+        seen = self._ending + text
+        self._ending = seen[len(seen.rstrip()) :]
+        return text
+
+    def _find_end(self) -> int | None:
+        """Returns where the marker ends with which the held text begins: 0 for none, None while that is open."""
+        marker = _MARKER.match(self._held)
+        if _MARKER_BEGUN.fullmatch(self._held):
+            return None
+        if marker is None:
+            return 0
+        end = marker.end()
+        if self._held.startswith("{", end):
+            value, end = _read_object(self._held, end)
+            if value is None:  # unfinished, or no object: the whole text will tell
+                return None
+        return end if self._held[end:].strip() else None
 
 
 def _find_uris(text: str) -> Iterator[tuple[Span, str, str]]:

@@ -22,9 +22,10 @@ from the message, so the same message twice is one turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import anyio
 
@@ -87,9 +88,13 @@ RESUME_LIMIT = 10_000
 WORKFLOW = "turn"
 """The durable run's name. It is stored; changing it would orphan turns that are under way."""
 
-OnOpen = Callable[[Turn], Awaitable[None]]
-
 _log = logging.getLogger("denizen.turn")
+
+
+class OnOpen(Protocol):
+    """Called when a message was taken. `is_new` is false for one that was sent again."""
+
+    async def __call__(self, turn: Turn, *, is_new: bool) -> None: ...
 
 
 class _TurnSkipped(Exception):  # noqa: N818 - nothing is wrong
@@ -135,7 +140,7 @@ class TurnRunner:
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
-    async def submit(self, request: TurnRequest) -> Turn:
+    async def submit(self, request: TurnRequest, *, on_open: OnOpen | None = None) -> Turn:
         """Opens the turn that this message deserves and starts it. The same message again gives the same turn.
 
         Raises NotFound for an unknown agent, NotAllowed for one that is switched off, InvalidInput for an empty
@@ -173,6 +178,8 @@ class TurnRunner:
             self.here.keep(opened)
         if not turn.status.is_final:
             await self._hand_in(turn)
+        if on_open is not None:
+            await on_open(turn, is_new=is_new)
         return turn
 
     async def _hand_in(self, turn: Turn) -> None:
@@ -289,9 +296,7 @@ class TurnRunner:
         """
         key = request_turn_id(self._runtime.current.agent(request.agent), request)
         with self._services.live.watch(key) as events:
-            turn = await self.submit(request)
-            if on_open is not None:
-                await on_open(turn)
+            turn = await self.submit(request, on_open=on_open)
             async with aclosing(self._follow(turn, events)) as signs:
                 async for event in signs:
                     yield event

@@ -2,11 +2,13 @@
 
 import itertools
 import json
+from dataclasses import asdict
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
+from starlette.responses import JSONResponse
 
 from denizen.domain.errors import Unavailable
 from denizen.domain.message import Role, join_text
@@ -15,6 +17,9 @@ from denizen.engine.chats import titles
 from denizen.engine.chats.forks import MAX_COPIES, ROOMS
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, ScriptStep, call
+from denizen.web.http.record_response import RecordResponse
+from denizen_sdk.chats import ChatDetails
+from denizen_sdk.records import from_json
 from tests.timing import HANG_LIMIT_S
 from tests.web_fixture import ADA, ANN, BEN, make_hello_model, open_web
 
@@ -126,6 +131,15 @@ async def test_the_owner_reads_a_chat_with_its_messages_and_anybody_else_gets_40
     assert (turn["usage"]["input_tokens"], turn["usage"]["output_tokens"]) == (20, 10)
     assert turn["duration_ms"] is not None and question["turn"] is None and first["turn"] is None
     assert shown["running"] == [] and not shown["has_earlier"]
+
+
+async def test_a_chat_has_the_bytes_of_a_copy_of_all_its_fields() -> None:
+    model = ScriptedModel(ScriptedReply("Ünder way.", calls=[call("weather", city="Rome")]), ScriptedReply("Sunny."))
+    async with open_web(model) as web, web.client() as client:
+        await say(client, "trip", "How is Rome?")
+        details = from_json(ChatDetails, await read(client, "trip"))
+    assert details.messages[1].calls
+    assert RecordResponse([details]).body == JSONResponse([asdict(details)]).body
 
 
 @pytest.mark.proves("S-data-messages")

@@ -361,7 +361,9 @@ async def test_a_slow_stream_has_keep_alives_and_notices_as_comments() -> None:
     assert rest[-2] == "data: [DONE]"
 
 
-async def leave_when_reached(url: str, gate: ReplyGate, body: dict[str, Any], headers: dict[str, str]) -> None:
+async def leave_when_reached(
+    url: str, gate: ReplyGate, body: dict[str, Any], headers: dict[str, str], *, path: str = PATH
+) -> None:
     """Sends the request and closes the connection while the model is at the gate."""
     async with (
         httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_LIMIT_S) as client,
@@ -369,7 +371,7 @@ async def leave_when_reached(url: str, gate: ReplyGate, body: dict[str, Any], he
     ):
 
         async def ask() -> None:
-            async with client.stream("POST", PATH, json=body) as response:
+            async with client.stream("POST", path, json=body) as response:
                 async for _ in response.aiter_bytes():
                     pass
 

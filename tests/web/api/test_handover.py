@@ -17,7 +17,7 @@ from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.platform_fixture import list_texts
 from tests.web.api.test_chats import events, read, say, texts
-from tests.web.api.test_commands import reply
+from tests.web.api.test_commands import give, reply
 from tests.web_fixture import WebFixture, open_web
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V35-handover")]
@@ -153,6 +153,28 @@ async def test_a_message_that_is_repeated_stays_with_the_agent_that_took_it() ->
             )
             assert events(response)[-1]["type"] == "finished"
         assert await who_answered(web) == [ADA]
+
+
+async def test_a_message_that_is_repeated_counts_once() -> None:
+    async with open_web(script(messages=5), agents=AGENTS) as web, web.client() as client:
+        await say(client, "boats", "bob, please")
+        for path, said in (("/api/chats/boats", {}), ("/api/chat", {"session": "boats"})):
+            for _ in range(2):
+                body = {"message": "How are boats made?", **said}
+                response = await client.post(path, json=body, headers={"Idempotency-Key": path})
+                assert events(response)[-1]["type"] == "finished"
+        assert (await read(client, "boats"))["handover"]["messages_left"] == 3
+        assert await who_answered(web) == [ADA, BOB, BOB]
+
+
+async def test_a_command_tells_who_answers_after_it() -> None:
+    async with open_web(script(), agents=AGENTS) as web, web.client() as client:
+        await say(client, "boats", "Hello")
+        agents: list[str] = []
+        for text in ("/handover bob", "/help", "!exit", "/handover bob", "/handover back"):
+            [event] = await give(client, text, chat="boats")
+            agents.append(event["agent"])
+        assert agents == [BOB, BOB, ADA, BOB, ADA]
 
 
 async def test_an_agent_that_is_not_offered_a_room_and_limits_of_others_are_refused() -> None:

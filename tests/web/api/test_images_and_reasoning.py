@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from io import BytesIO
 from typing import Any
 
 import httpx2
 import pytest
+from PIL import Image
 
 from denizen.domain.agent import Agent
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
-from denizen_sdk.turns import ReasoningAddedEvent, TurnFailedEvent, TurnFinishedEvent, decode_event
+from denizen_sdk.turns import ReasoningAddedEvent, TextAddedEvent, TurnFailedEvent, TurnFinishedEvent, decode_event
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.web_fixture import open_web
 
@@ -146,6 +148,62 @@ async def test_what_tools_show_ends_a_chat_and_stands_in_a_completion() -> None:
     deltas = [row["choices"][0]["delta"] for row in streamed]
     assert without_breaks("".join(delta.get("content", "") for delta in deltas)) == f"Here.\n\n{CARDS}"
     assert [[row["image_url"]["url"] for row in d["images"]] for d in deltas if "images" in d] == [[PNG, WEB_PICTURE]]
+
+
+def draw_picture() -> str:
+    file = BytesIO()
+    Image.new("RGB", (20, 10), "red").save(file, "PNG")
+    return "data:image/png;base64," + b64encode(file.getvalue()).decode()
+
+
+DRAWN, FOREIGN = draw_picture(), f"upload:api_key-ben-{'0' * 16}/c/secret-{'0' * 8}.webp"
+
+
+@pytest.mark.proves("L9", "V-skill-graph-renderer")
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"images": [{"url": DRAWN, "title": "Sales"}, {"url": WEB_PICTURE}, {"url": FOREIGN}]},
+        {"imageUrl": DRAWN, "images": [{"url": WEB_PICTURE}]},
+        {"imageUrl": FOREIGN, "images": [{"url": DRAWN}, {"url": WEB_PICTURE}]},
+    ],
+)
+async def test_a_chat_that_is_opened_again_and_shared_still_shows_the_pictures_of_tools(data: JsonObject) -> None:
+    async def chart(asked: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult("drawn", data=data)
+
+    async with open_web(draws(), more=[ToolsetFixture(run=chart)]) as web, web.client() as client:
+        sent = await client.post("/api/chats/c", json={"message": "a chart?"})
+        assert sent.status_code == 200, sent.text
+        answer = (await client.get("/api/chats/c")).json()["messages"][-1]
+        kept, other = answer["turn"]["extras"]["images"]
+        picture = await client.get(kept)
+        token = (await client.patch("/api/chats/c/share", json={"is_public": True})).json()["share_token"]
+        shared = (await client.get(f"/api/shared/{token}")).json()["messages"][-1]["images"]
+        [turn] = await web.turns()
+        async with web.store.work(write=False) as work:
+            stored = await work.messages.list_tail(turn.session_id, limit=10)
+    assert kept.startswith("/api/upload/") and other == WEB_PICTURE
+    assert (picture.headers["content-type"], Image.open(BytesIO(picture.content)).size) == ("image/webp", (20, 10))
+    assert shared == ["data:image/webp;base64," + b64encode(picture.content).decode(), WEB_PICTURE]
+    assert not any("data:" in str(message.meta) for message in stored)
+
+
+@pytest.mark.proves("L9")
+async def test_no_stream_has_a_marker_that_the_model_writes() -> None:
+    def writes() -> ScriptedModel:
+        return ScriptedModel(ScriptedReply('Here 🖼️SPRITE_RESULT🖼️{"spriteId": "s1"} it is.'))
+
+    async with open_web(writes()) as web, web.client() as client:
+        events = [decode_event(row) for row in rows(await client.post("/api/chat", json={"message": "a fox?"}))]
+    assert "".join(event.text for event in events if isinstance(event, TextAddedEvent)) == "Here it is."
+    async with open_web(writes()) as web, web.client() as client:
+        streamed = rows(await client.post("/v1/chat/completions", json={**ASKED, "stream": True}))
+    assert "".join(row["choices"][0]["delta"].get("content", "") for row in streamed) == "Here it is."
+    async with open_web(writes()) as web, web.client() as client:
+        asked = {"model": "denizen", "input": "a fox?", "stream": True}
+        told = rows(await client.post("/v1/responses", json=asked))
+    assert "".join(row["delta"] for row in told if row["type"] == "response.output_text.delta") == "Here it is."
 
 
 @pytest.mark.proves("L7")

@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import CallId
 from denizen.domain.message import Role, ToolCallPart, ToolResultPart, join_text
+from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
-from tests.web.api.test_completions import official
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
+from tests.web.api.test_completions import leave_when_reached, official
 from tests.web_fixture import ANN, BEN, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
@@ -153,6 +154,33 @@ async def test_the_official_client_parses_a_response_into_a_record() -> None:
     async with open_web(model) as web, web.serve() as url, official(web, url=url) as client:
         response = await client.responses.parse(model="denizen", input="Which city?", text_format=City)
     assert response.output_parsed == City(name="Oslo")
+
+
+@pytest.mark.proves("S15")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("place", ["before", "halfway"])
+async def test_a_client_that_leaves_stops_its_turn(*, stream: bool, place: str) -> None:
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("Hello there.", **{place: gate}))  # pyright: ignore[reportArgumentType]
+    async with open_web(model) as web, web.serve() as url:
+        await leave_when_reached(url, gate, {"input": "hi", "stream": stream}, {}, path=PATH)
+        turn = await web.ended(TurnStatus.CANCELLED)
+    assert turn.result.reply == ""
+
+
+@pytest.mark.proves("S15")
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_response_with_an_idempotency_key_is_made_although_its_client_leaves(*, stream: bool) -> None:
+    gate, key = ReplyGate(), {"Idempotency-Key": "1"}
+    asked = {"input": "hi", "stream": stream}
+    async with open_web(ScriptedModel(ScriptedReply("Hello.", before=gate))) as web, web.serve() as url:
+        await leave_when_reached(url, gate, asked, key, path=PATH)
+        gate.open.set()
+        await web.ended(TurnStatus.DONE)
+        async with web.client(**key) as client:
+            later = await client.post(PATH, json=asked)
+        assert "Hello." in later.text
+        assert len(web.model.requests) == 1
 
 
 async def test_a_response_that_was_cut_off_is_incomplete() -> None:

@@ -6,8 +6,9 @@ import base64
 import re
 from typing import Any
 
+import anyio
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from denizen.engine.chats import titles
 from denizen.ports.model import Capabilities, ModelRequest
@@ -292,6 +293,29 @@ async def test_a_second_tab_follows_what_happens_in_the_first() -> None:
         for page in (first, second):
             await expect(page.locator(".message.assistant").last).to_contain_text("Slow answer here.")
             await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+async def test_a_chat_is_shown_before_its_events_come_and_has_what_was_said_meanwhile() -> None:
+    model = answering(ScriptedReply("Hello."), ScriptedReply("Good day."))
+    may_follow = anyio.Event()
+
+    async def hold(route: Route) -> None:
+        await may_follow.wait()
+        await route.continue_()
+
+    async with open_web(model, titles=True) as web, web.serve() as url, open_browser() as browser:
+        first, second = await browser.new_page(), await browser.new_page()
+        await first.goto(url)
+        await ask(first, "Hi")
+        await expect(first.locator(".message.assistant")).to_contain_text("Hello.")
+        await second.route("**/api/events/chats/*", hold)
+        await second.goto(first.url)
+        await expect(second.locator(".message.assistant")).to_contain_text("Hello.")
+        await ask(first, "And again")
+        await expect(first.locator(".message.assistant").last).to_contain_text("Good day.")
+        await expect(second.locator(".message.assistant")).to_have_count(1)
+        may_follow.set()
+        await expect(second.locator(".message.assistant").last).to_contain_text("Good day.")
 
 
 async def test_many_tabs_of_a_browser_work_side_by_side_and_show_what_they_missed() -> None:

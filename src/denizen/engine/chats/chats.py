@@ -136,7 +136,19 @@ class Chats:
                 )
             shown = await read_chat(work, chat, self._runtime.current, limit=MAX_SHARED_MESSAGES)
         secret = {each.turn_id for each in shown.messages if _draws_on_others(each)}
-        return replace(shown, messages=[each for each in shown.messages if each.turn_id not in secret])
+        return replace(
+            shown,
+            messages=[each for each in shown.messages if each.turn_id not in secret],
+            turns={
+                key: replace(turn, images=await self._load_shared(chat, turn.images))
+                for key, turn in shown.turns.items()
+                if key not in secret
+            },
+        )
+
+    async def _load_shared(self, chat: Chat, images: Sequence[str]) -> tuple[str, ...]:
+        """Returns the pictures, those stored with the chat as data URIs: uploads are their owner's alone."""
+        return tuple([url for each in images if (url := await self.uploads.load_data_uri(chat, each))])
 
     # --- creating and changing ---------------------------------------------------------------------------------------
 
@@ -289,10 +301,12 @@ class Chats:
         await self._choose_agent(request)
         request = await self._choose_model(request)
         with self._keeping(request) as taken:
-            turn = await self._turns.submit(request)
-            await self._note(request, mode, turn)
-            taken.append(turn)
-        return turn
+
+            async def note(turn: Turn, *, is_new: bool) -> None:
+                await self._note(request, mode, turn, is_new=is_new)
+                taken.append(turn)
+
+            return await self._turns.submit(request, on_open=note)
 
     async def stream(
         self, request: TurnRequest, *, mode: ChatMode = ChatMode.CHAT, is_plain: bool = False
@@ -308,8 +322,8 @@ class Chats:
         request = await self._choose_model(request)
         with self._live.watch(place) as news, self._keeping(request) as taken:
 
-            async def note(turn: Turn) -> None:
-                await self._note(request, mode, turn, titles=not is_plain)
+            async def note(turn: Turn, *, is_new: bool) -> None:
+                await self._note(request, mode, turn, is_new=is_new, titles=not is_plain)
                 taken.append(turn)
 
             async with aclosing(self._turns.stream(request, on_open=note)) as events:
@@ -398,8 +412,12 @@ class Chats:
                 if chat is not None and chat.agent != agent.name and not request.session.is_new:
                     await self.forks.hand_over(work, chat, AgentName(agent.name))
 
-    async def _note(self, request: TurnRequest, mode: ChatMode, turn: Turn, *, titles: bool = True) -> None:
-        """Notes a message that was taken in the list of chats: a session that was named for one question is none."""
+    async def _note(
+        self, request: TurnRequest, mode: ChatMode, turn: Turn, *, is_new: bool, titles: bool = True
+    ) -> None:
+        """Notes a message that was taken in the list of chats: a session that was named for one question is none. One
+        that is sent again does not count toward a hand-over again.
+        """
         name = request.place.thread
         if not name.startswith(ALONE) and is_chat_id(name):
             owner, now = request.sender.principal.key, self._services.clock.now()
@@ -415,9 +433,9 @@ class Chats:
                 title=first_words(said),
             )
             async with self._services.store.work() as work:
-                chat, is_new = await work.chats.put(new)
-                is_untitled = is_new or not chat.title
-                if not is_new:
+                chat, is_new_chat = await work.chats.put(new)
+                is_untitled = is_new_chat or not chat.title
+                if not is_new_chat:
                     title = new.title if is_untitled else None
                     await work.chats.change(
                         chat.conversation_id, ChatChanges(title=title, agent=turn.agent, updated_at=now)
@@ -427,8 +445,8 @@ class Chats:
                 if titles and said.strip() and self._titles_by_model() and not turn.status.is_final:
                     await self._titles.submit(new, turn.id)
             self._live.publish(new.conversation_id, MessageTaken(turn.id))
-        # Behind what watchers are told: the turn runs already.
-        await self._services.handovers.take_session_message(request.place, turn.agent)
+        if is_new:  # behind what watchers are told: the turn runs already
+            await self._services.handovers.take_session_message(request.place, turn.agent)
 
 
 def _has_words(title: str, wanted: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Uploads: files that people attach to their chats, and how models read them.
+"""Uploads: files that people attach to their chats, and how models read them. Pictures of tools are kept with them.
 
 A picture is encoded anew and reaches models as a picture, a PDF or CSV file as its text. The store has the address of
 an upload only; its bytes are loaded when a model is asked.
@@ -6,10 +6,16 @@ an upload only; its bytes are loaded when a model is asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 
-from denizen.domain.chat import ChatId
-from denizen.domain.errors import InvalidInput, LimitExceeded
+from denizen.domain.attachments import MAX_IMAGES, gather_images
+from denizen.domain.chat import Chat, ChatId, is_chat_id
+from denizen.domain.conversation import Place
+from denizen.domain.data_uri import extract_data_uris
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded
+from denizen.domain.json import Json
 from denizen.domain.message import FilePart, ImagePart, Part
 from denizen.domain.record import record
 from denizen.domain.upload import (
@@ -28,10 +34,12 @@ from denizen.domain.upload import (
     shown_name,
     upload_missing,
 )
-from denizen.engine.chats.reading import get_chat
+from denizen.engine.chats.reading import WEB, get_chat
 from denizen.ports.pdf import ReadPdf
 from denizen.ports.store import Store
 from denizen.ports.uploads import EncodeImage, UploadFiles
+
+_log = logging.getLogger(__name__)
 
 MAX_ATTACHED = 10
 MAX_TEXT_CHARS = 100_000
@@ -68,6 +76,9 @@ class ChatUploads:
         """
         async with self._store.work(write=False) as work:
             await get_chat(work, owner, chat)
+        return await self._put(owner, chat, name, data)
+
+    async def _put(self, owner: str, chat: ChatId, name: str, data: bytes) -> Upload:
         if not 0 < len(data) <= MAX_UPLOAD_BYTES:
             raise InvalidInput(
                 f"An upload has 1 to {MAX_UPLOAD_BYTES:,} bytes.", code="upload_size", fix="Send a smaller file."
@@ -85,6 +96,35 @@ class ChatUploads:
         upload = Upload(choose_path(owner, chat, name, media_type, data), data)
         await self._files.write(upload.path, data)
         return upload
+
+    async def keep_pictures(self, place: Place, data: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Returns what a tool shows in a place, with the addresses of uploads in place of pictures if it is a chat. A
+        picture that cannot be stored stays as it is.
+        """
+        if place.platform != WEB or not is_chat_id(place.thread):
+            return data
+        data = gather_images(data)
+        rows = data.get("images")
+        if not isinstance(rows, list):
+            return data
+        images = [await self._keep_picture(place, row) for row in rows[:MAX_IMAGES]]
+        return {**data, "images": images}
+
+    async def _keep_picture(self, place: Place, row: Json) -> Json:
+        if not isinstance(row, Mapping):
+            return row
+        url = str(row.get("url", ""))
+        if find_upload_path(url) is not None:  # no tool chooses among the uploads
+            return {**row, "url": ""}
+        found = extract_data_uris(url).uris
+        if not found or not found[0].media_type.startswith("image/"):
+            return row
+        try:
+            upload = await self._put(place.channel, ChatId(place.thread), found[0].name, found[0].data)
+        except DenizenError as error:
+            _log.warning("a picture of a tool is not kept: %s", error.message, extra=error.fields)
+            return row
+        return {**row, "url": SCHEME + upload.path.text}
 
     async def get(self, owner: str, path: str) -> Upload:
         """Raises NotFound, for an upload of somebody else too."""
@@ -139,6 +179,18 @@ class ChatUploads:
         found = parse_path(path)
         data = await self._files.read(found)
         return None if data is None else (found.media_type, data)
+
+    async def load_data_uri(self, chat: Chat, url: str) -> str:
+        """Returns a picture of the chat by its address as a data URI, and another address as it is. Empty where the
+        picture was deleted, or is that of another chat.
+        """
+        path = find_upload_path(url)
+        if path is None:
+            return url
+        found = parse_path(path)
+        is_own = found.owner == owner_folder(chat.owner) and found.chat == chat.id
+        data = await self._files.read(found) if is_own else None
+        return "" if data is None else f"data:{found.media_type};base64,{b64encode(data).decode()}"
 
     async def _read_text(self, upload: Upload) -> str:
         if upload.media_type == PDF:

@@ -6,7 +6,6 @@ All of it is best effort. It ends with the turn, however that ends.
 from __future__ import annotations
 
 import logging
-import re
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -14,7 +13,7 @@ import anyio
 
 from denizen.domain.attention import ReplyStyle
 from denizen.domain.conversation import Place
-from denizen.domain.data_uri import extract_data_uris, strip_markers
+from denizen.domain.data_uri import extract_data_uris
 from denizen.domain.errors import DenizenError
 from denizen.domain.events import (
     ApprovalDecided,
@@ -42,8 +41,6 @@ PREVIEW_AFTER_S = 3.0
 PREVIEW_EVERY_S = 1.2
 """Platforms accept about one edit a second."""
 PREVIEW_CHARS = 1500
-_BEGUN_MARKER = re.compile("\U0001f5bc\ufe0f?[A-Z0-9_]*\\Z")
-"""A result marker of which the model has not written the end."""
 REMOVAL_TIME_S = 5.0
 """How long taking a sign away may take when Denizen stops."""
 
@@ -104,7 +101,7 @@ class _PreviewState:
         used = [tool for tool in dict.fromkeys(self.tools) if tool not in self.waiting.values()]
         if used:
             lines.append("-# used " + ", ".join(f"`{tool}`" for tool in used))
-        text = extract_data_uris(_BEGUN_MARKER.sub("", strip_markers(self.text).text)).text.strip()
+        text = extract_data_uris(self.text).text.strip()
         if len(text) > PREVIEW_CHARS:
             text = "…" + text[-PREVIEW_CHARS:]
         lines.append(f"{text} …" if text else "-# thinking …")

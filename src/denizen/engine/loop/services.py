@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
+from typing import TypeAlias
 
 from denizen.domain.clock import Clock
+from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.json import Json
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.accounts.members import MemberDirectory
@@ -33,9 +36,16 @@ from denizen.ports.fleet import TurnRelay
 from denizen.ports.store import Store
 from denizen.ports.store_move import StoreMove
 
+KeepPictures: TypeAlias = Callable[[Place, Mapping[str, Json]], Awaitable[Mapping[str, Json]]]
+
 
 async def _free_nothing(turn: TurnId) -> None:
     del turn
+
+
+async def _keep_no_pictures(place: Place, data: Mapping[str, Json]) -> Mapping[str, Json]:
+    del place
+    return data
 
 
 @record(kw_only=True)
@@ -63,6 +73,8 @@ class EngineServices:
     """Projects and tasks; None where there are none."""
     load_upload: LoadPicture | None = None
     """Loads pictures that were uploaded; None where there are none."""
+    keep_pictures: KeepPictures = _keep_no_pictures
+    """Stores the pictures that a tool shows in a place, and returns its data with their addresses."""
     store_move: StoreMove | None = None
     """Moves the store to another database; None where that cannot be."""
     relay: TurnRelay | None = None

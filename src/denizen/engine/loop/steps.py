@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from denizen.domain.audit import AuditEvent
+from denizen.domain.data_uri import MarkerFilter
 from denizen.domain.demands import StopFilter
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
@@ -170,7 +171,7 @@ class TurnSteps:
         started = self._services.clock.monotonic_s()
         speakers = self._context.speakers if show else None
         guard = speakers.guard() if speakers else None
-        said, proof = "", self._proofs.begin()
+        said, proof, markers = "", self._proofs.begin(), MarkerFilter()
         async with self._paying(request) as payment, aclosing(payment.model.stream(request)) as events:
             async for event in events:
                 match event:
@@ -178,7 +179,7 @@ class TurnSteps:
                         payment.heard_chars += len(event.text)
                         text = stop.feed(guard.feed(event.text) if guard else event.text)
                         said += text
-                        self._show(await proof.feed(text) if show else "")
+                        self._show(markers.feed(await proof.feed(text)) if show else "")
                     case ThinkingDelta():
                         payment.heard_chars += len(event.text)
                         if show and self._context.agent.show_reasoning:
@@ -189,14 +190,15 @@ class TurnSteps:
                         payment.is_answered = True
                         text = stop.feed(guard.finish() if guard else "") + stop.finish()
                         said += text
-                        self._show(await proof.feed(text) + await proof.finish() if show else "")
+                        rest = await proof.feed(text) + await proof.finish() if show else ""
+                        self._show(markers.feed(rest) + markers.finish())
                         reply = filter_impersonation(event, speakers) if speakers else event
                         if stop.is_hit:
                             reply = replace(reply, parts=_text_parts(said), finish_reason="stop")
                         return reply_to_json(reply, self._since_ms(started))
                 if stop.is_hit or (guard and guard.is_hit):
                     payment.is_answered = True
-                    self._show(await proof.finish() if show else "")
+                    self._show(markers.feed(await proof.finish()) + markers.finish() if show else "")
                     return reply_to_json(await self._cut(payment, said), self._since_ms(started))
         raise Unavailable(
             "The model ended its answer too early.", code="model_incomplete", model=self._context.model.name
@@ -243,7 +245,8 @@ class TurnSteps:
             self._cache[p.key] = outcome_from_json(row)
             self.usage += usage_from_json(row.get("observed") or {})
             self.taint |= taint_from_json(row.get("taint"))
-            data = cast("Mapping[str, Json]", omit_payloads(row.get("data") or {}))
+            kept = await self._services.keep_pictures(self._context.scope.place, row.get("data") or {})
+            data = cast("Mapping[str, Json]", omit_payloads(kept))
             self._data[p.asked.id] = {key: value for key, value in data.items() if key != READ}
             self._read[p.asked.id] = self.evidence.add(self._cache[p.key].result.text, row)
             if row.get("data") and not row["is_error"]:
