@@ -138,6 +138,14 @@ async def test_in_a_direct_message_the_answers_go_to_the_person(home: Home) -> N
         assert server.schedule("tea").conduct.delivery == ScheduleDelivery(DeliveryRoute.DIRECT, "discord", ZOE.id)
 
 
+async def test_on_github_where_nothing_is_delivered_the_answers_stay_in_the_session(home: Home) -> None:
+    async with open_server(home) as server:
+        issue = Room("github", "acme/boats#7", "Boats", guild="acme/boats")
+        added = await server.give("/schedules add tea when: 0 9 * * * prompt: Tea.", room=issue)
+        assert added.startswith("Added. Its answers stay in its session.")
+        assert server.schedule("tea").conduct.delivery == ScheduleDelivery()
+
+
 async def test_admins_see_and_run_schedules_owners_alone_change_them_and_others_see_none(home: Home) -> None:
     async with open_server(home) as server:
         for group, options in (("list", {}), ("history", {}), ("run", {"name": "news"})):

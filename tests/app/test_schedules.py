@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -140,6 +141,27 @@ async def test_a_form_that_cannot_run_is_refused_with_the_reason_and_keeps_what_
         assert taken.status_code == 409
         assert (await server.ada.send("/admin/schedules/news/remove")).status_code == 403
         assert server.text == TEXT
+
+
+async def test_a_form_makes_and_changes_a_schedule_of_a_tool_and_refuses_arguments_that_do_not_fit(home: Home) -> None:
+    async with open_schedules(home) as server:
+        olga, path = server.olga, "/admin/schedules/sum"
+        form = {"name": "sum", "when": "@daily", "kind": "tool", "tool": "calculator", "prompt": "Kept.", "to": "log"}
+        wrong = {"{": "no JSON object", "[1]": "no JSON object", '{"expresion": "1"}': "expression"}
+        for args, why in wrong.items():
+            page = await olga.send("/admin/add-schedule", **form, args=args)
+            assert page.status_code == 400 and why in read_words(page.text)
+            assert "Kept." in page.text and html.escape(args) in page.text.replace("&#34;", "&quot;")
+        assert (await olga.send("/admin/add-schedule", **{**form, "tool": "calculater"})).status_code == 400
+        assert server.text == TEXT
+        made = await olga.send("/admin/add-schedule", **form, args='{"expression": "1+1"}')
+        assert made.headers["location"] == f"{path}?done=added"
+        assert "tool: calculator" in server.text and "expression: 1+1" in server.text and "Kept." not in server.text
+        assert 'value="tool" selected' in await olga.read(path)
+        assert (await olga.send(path, **form, args='{"expression": "2+2"}')).status_code == 303
+        assert "expression: 2+2" in server.text and "1+1" not in server.text
+        assert (await olga.send(path, **{**form, "kind": "prompt"}, wake_agent="yes")).status_code == 303
+        assert "prompt: Kept." in server.text and "calculator" not in server.text
 
 
 DISCORD = """

@@ -110,4 +110,4 @@ async def test_only_owners_and_admins_have_the_line(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server, server.web.client() as client:
         for key, has in (("key-of-olga", True), ("key-of-ada", True), ("key-of-ann", False)):
             page = (await client.get("/", headers={"x-api-key": key})).text
-            assert ("/static/sources.js" in page, 'id="sources"' in page) == (has, has), key
+            assert ("/sources.js" in page, 'id="sources"' in page) == (has, has), key

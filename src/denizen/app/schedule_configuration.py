@@ -32,6 +32,9 @@ class HomeSchedules:
         self._catalog = catalog
         self._configuration = configuration
 
+    def delivers_to(self, platform: str) -> bool:
+        return platform == PLATFORM
+
     async def add(
         self, by: Principal, name: str, values: Mapping[str, Json], *, is_plain: bool = False
     ) -> ConfigurationChange:
@@ -44,6 +47,7 @@ class HomeSchedules:
         if is_plain:
             section = _escape(section)
         await self._check_delivery(section)
+        await self._check_call(section)
         return await self._configuration.put_values(by, {(*SCHEDULES, name): section})
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
@@ -76,6 +80,8 @@ class HomeSchedules:
             (*SCHEDULES, name, key): value for key, value in wanted.items() if written.get(key) != value
         }
         await self._check_delivery(values)
+        if {"tool", "workflow", "args"} & values.keys():
+            await self._check_call({**written, **values})
         return await self._configuration.put_values(by, changed)
 
     def _read_when(self, values: Mapping[str, Json], zone: str, agent: str, *, is_plain: bool) -> Mapping[str, Json]:
@@ -99,6 +105,14 @@ class HomeSchedules:
             target = str(delivery.get("target", ""))
             if target.isdecimal():
                 await self._catalog.check_channel(PLATFORM, target)
+
+    async def _check_call(self, section: Mapping[str, Json]) -> None:
+        """Raises NotFound for an unknown workflow, and InvalidInput for arguments that do not fit it or the tool."""
+        tool, workflow, args = section.get("tool"), section.get("workflow"), section.get("args") or {}
+        if isinstance(tool, str) and isinstance(args, Mapping):
+            await self._catalog.check_call(tool, {**args})
+        if isinstance(workflow, str) and isinstance(args, Mapping):
+            self._catalog.check_workflow(workflow, {**args})
 
     async def remove(self, by: Principal, name: str) -> ConfigurationChange:
         self._catalog.find(name)

@@ -16,6 +16,10 @@ from denizen.ports.configuration import ConfigurationChange
 class ScheduleConfiguration(Protocol):
     """All raise InvalidInput (`config_invalid`) for what cannot run, with the reason, and write nothing then."""
 
+    def delivers_to(self, platform: str) -> bool:
+        """Returns whether answers can be delivered to the channels and people of a platform."""
+        ...
+
     async def add(
         self, by: Principal, name: str, values: Mapping[str, Json], *, is_plain: bool = False
     ) -> ConfigurationChange:

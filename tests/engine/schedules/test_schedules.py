@@ -370,6 +370,20 @@ async def test_times_without_a_server_are_missed_or_made_up_for_once(
         assert await second.outcomes() == [outcome, "done"]
 
 
+@pytest.mark.parametrize(
+    ("catch_up", "outcomes"), [(CatchUp.SKIP, ["missed", "done"]), (CatchUp.ONCE, ["done", "done"])]
+)
+async def test_after_a_day_asleep_a_process_goes_on_with_one_run_at_most_for_all_that_it_missed(
+    catch_up: CatchUp, outcomes: list[str]
+) -> None:
+    async with open_process(replace(HOURLY, catch_up=catch_up)) as server:
+        await server.pass_time(hours=24, minutes=30)
+        [run] = await server.runs()
+        assert "24 times came while the server was not there" in run.reason
+        await server.pass_time(minutes=30)
+        assert await server.outcomes() == outcomes
+
+
 @pytest.mark.proves("T27")
 async def test_a_schedule_that_is_off_does_not_run_nor_miss_anything() -> None:
     off = replace(HOURLY, enabled=False)

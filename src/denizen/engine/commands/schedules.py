@@ -103,7 +103,8 @@ async def _run(context: CommandContext) -> CommandReply:
 def _describe_caller(context: CommandContext) -> ScheduleCaller:
     caller, room = context.caller, context.command.room
     place = None
-    if caller.principal.kind is PrincipalKind.PLATFORM_USER:
+    is_add = context.command.group == "add" and caller.principal.kind is PrincipalKind.PLATFORM_USER
+    if is_add and _open(context).configuration.delivers_to(room.platform):
         person = context.command.author_id if room.kind is RoomKind.DIRECT else ""
         place = deliver_to(room.platform, room.place.thread or room.place.channel, person)
     return ScheduleCaller(
@@ -154,7 +155,7 @@ SCHEDULES = CommandDefinition(
                     CommandOption("prompt", "What the agent is told each time.", required=True),
                     CommandOption("agent", "Who gets it.  [whoever answers here]", suggests=True),
                     CommandOption("zone", "Time zone, such as Europe/Berlin.  [the agent's]"),
-                    CommandOption("deliver", "Where the answers go.  [here, on a platform]", choices=(HERE, NOWHERE)),
+                    CommandOption("deliver", "Where the answers go.  [here, on Discord]", choices=(HERE, NOWHERE)),
                 ),
             ),
             CommandSpec("on", "Switch one on. Its times count from now on.", (_NAME,)),

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.ids import AgentName, fresh
+from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.record import record
@@ -17,6 +18,9 @@ from denizen.domain.schedule import WITH_TURN, PlannedTimes, RunStatus, Schedule
 from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.schedules.runner import ScheduleResources, has_open_run
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
+from denizen.engine.tools.toolbox import list_all
+from denizen.engine.workflows.catalog import find_trigger, plan_scope
 from denizen.ports.store import UnitOfWork
 
 SHOWN_ROOMS = 5
@@ -147,6 +151,19 @@ class ScheduleCatalog:
             await work.schedules.add_run(run)
         self._resources.changed.send()
         return run
+
+    async def check_call(self, tool: str, args: JsonObject) -> None:
+        """Raises InvalidInput for arguments that do not fit the tool. One that is not there has none to compare."""
+        found = (await list_all(self._runtime.current.toolsets)).get(tool)
+        try:
+            if found is not None:
+                check_arguments(found.spec, args)
+        except ArgumentsError as error:
+            raise InvalidInput(str(error), code="schedule_args", fix="Correct the arguments.") from error
+
+    def check_workflow(self, name: str, args: JsonObject) -> None:
+        """Raises NotFound, and InvalidInput for inputs that the workflow does not have."""
+        plan_scope(find_trigger(self._runtime.current.get_workflow(name), ""), args)
 
     async def check_channel(self, platform: str, channel: str) -> None:
         """Raises NotFound for a channel that no account sees. Before an account was ever connected there is nothing to

@@ -59,11 +59,12 @@ class OwnSchedules:
 
     async def plan_delivery(self, scope: CallScope) -> Json:
         """Returns the delivery to the place of the call. Raises NotAllowed where nobody would read it."""
-        if scope.account is None or scope.principal.kind is not PrincipalKind.PLATFORM_USER:
+        is_reached = scope.account is not None and self.configuration.delivers_to(scope.place.platform)
+        if not is_reached or scope.principal.kind is not PrincipalKind.PLATFORM_USER:
             raise NotAllowed(
                 "No schedule was made.",
                 code="schedule_place",
-                why="Its answers go to a place on a platform such as Discord, and only people have schedules.",
+                why="Its answers go to a place on Discord, and only people have schedules.",
                 fix="Ask for it in a channel or a direct message on Discord.",
             )
         place = scope.place

@@ -28,7 +28,6 @@ from denizen.web.pages.memory import MemoryPages
 from denizen.web.pages.models import ModelPages
 from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
-from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.projects import ProjectPages
 from denizen.web.pages.questions import QuestionPages
 from denizen.web.pages.schedules import SchedulePages
@@ -40,6 +39,7 @@ from denizen.web.pages.skills import SkillPages
 from denizen.web.pages.snapshots import SnapshotPages
 from denizen.web.pages.source_import import SourceImportPages
 from denizen.web.pages.sources import SourcePages
+from denizen.web.pages.static_files import StaticPageFiles
 from denizen.web.pages.store import StorePages
 from denizen.web.pages.tools import ToolPages
 from denizen.web.pages.turns import TurnPages

@@ -5,6 +5,7 @@ Admins look and run one by hand; owners add, change, switch and remove, which is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
@@ -17,12 +18,13 @@ from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
 from denizen.domain.record import record
 from denizen.domain.schedule import CatchUp, DeliveryRoute, Schedule
+from denizen.domain.workflow_triggers import CALL_NODE
 from denizen.engine.schedules.catalog import RunListing, ScheduleListing
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import ScheduleServices, WebDependencies
 from denizen.web.http.request import read_form
 from denizen.web.http.routing import Access, SitePageRoute
-from denizen.web.pages.forms import find_problem, lead_to
+from denizen.web.pages.forms import find_problem, lead_to, read_json_object
 from denizen.web.pages.page import Frame, build_frame, render
 from denizen_sdk.errors import ProblemDetails
 
@@ -30,6 +32,15 @@ SCHEDULES = "/admin/schedules"
 SHOWN_RUNS = 30
 _TEXTS = ("when", "zone", "agent", "prompt", "session", "model")
 _DELIVERY_TEXTS = ("subject", "secret")
+_FIELDS = ("name", "kind", "tool", "workflow", "args", "to", "target", "catch_up", "new_session", "wake_agent")
+_OF_PROMPTS = ("prompt", "session", "model", "new_session", "wake_agent", "delivery")
+"""The keys that a tool and a workflow do not have."""
+PROMPT, TOOL, WORKFLOW = "prompt", "tool", "workflow"
+KINDS: Sequence[tuple[str, str]] = (
+    (PROMPT, "tells the agent something"),
+    (TOOL, "calls a tool"),
+    (WORKFLOW, "runs a workflow"),
+)
 _NOTICES = {
     "added": "The schedule was added.",
     "changed": "The schedule was changed. What is new holds from the next run on.",
@@ -69,6 +80,7 @@ class ScheduleForm:
 
     values: Mapping[str, str]
     agents: Sequence[tuple[str, str]]
+    kinds: Sequence[tuple[str, str]]
     routes: Sequence[tuple[str, str]]
     catch_ups: Sequence[tuple[str, str]]
 
@@ -213,11 +225,9 @@ class SchedulePages:
         current = self._deps.engine.runtime.current
         default = (("", f"the default agent ({current.default_agent})"),)
         return ScheduleForm(
-            values={
-                name: typed.get(name, "") for name in ("name", "to", "target", "catch_up", *_DELIVERY_TEXTS, *_TEXTS)
-            }
-            | {name: typed.get(name, "") for name in ("new_session", "wake_agent")},
+            values={name: typed.get(name, "") for name in (*_FIELDS, *_DELIVERY_TEXTS, *_TEXTS)},
             agents=[*default, *((name, name) for name in current.agents)],
+            kinds=KINDS,
             routes=ROUTES,
             catch_ups=CATCH_UPS,
         )
@@ -228,19 +238,30 @@ def read_schedule_form(form: Mapping[str, str]) -> Mapping[str, Json]:
     to, target = form.get("to") or LOG, form.get("target", "").strip()
     delivery: dict[str, Json] = {"to": to, "target": target} if target else {"to": to}
     delivery |= {key: form[key].strip() for key in _DELIVERY_TEXTS if form.get(key, "").strip()}
-    return {
+    kind = form.get("kind") or PROMPT
+    values: dict[str, Json] = {
         **{name: form.get(name, "").replace("\r\n", "\n").strip() or None for name in _TEXTS},
         "new_session": True if form.get("new_session") else None,
         "wake_agent": None if form.get("wake_agent") else False,
         "delivery": None if delivery == {"to": LOG} else delivery,
         "catch_up": None if form.get("catch_up", "") in ("", CatchUp.SKIP) else form["catch_up"],
+        TOOL: form.get(TOOL, "").strip() or None if kind == TOOL else None,
+        WORKFLOW: form.get(WORKFLOW, "").strip() or None if kind == WORKFLOW else None,
+        "args": None if kind == PROMPT else read_json_object(form.get("args", ""), "The arguments are") or None,
     }
+    return values if kind == PROMPT else {**values, **dict.fromkeys(_OF_PROMPTS)}
 
 
 def _read_values(schedule: Schedule) -> Mapping[str, str]:
-    conduct = schedule.conduct
+    conduct, call = schedule.conduct, schedule.tool_call
+    called: Mapping[str, Json] = call.nodes[CALL_NODE].settings if call is not None else {}
+    args = schedule.args if call is None else called["args"]
     return {
         "name": schedule.name,
+        "kind": TOOL if call is not None else WORKFLOW if schedule.workflow else PROMPT,
+        TOOL: str(called["tool"]) if call is not None else "",
+        WORKFLOW: schedule.workflow,
+        "args": json.dumps(args, ensure_ascii=False, indent=2) if args else "",
         "when": schedule.said,
         "zone": schedule.zone,
         "agent": schedule.agent,

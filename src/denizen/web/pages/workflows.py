@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from starlette.requests import Request
 from starlette.responses import Response
 
-from denizen.domain.errors import DenizenError, InvalidInput, NotFound
+from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.ids import TurnId
-from denizen.domain.json import Json, JsonObject
+from denizen.domain.json import Json
 from denizen.domain.record import record
 from denizen.domain.workflow import BrokenWorkflow, Workflow
 from denizen.domain.workflow_run import NodeRun, WorkflowRunListing
@@ -25,7 +25,7 @@ from denizen.web.http.dependencies import WebDependencies, WorkflowServices
 from denizen.web.http.request import QueryParameter, read_form
 from denizen.web.http.routing import Access, SitePageRoute
 from denizen.web.pages.config_sections import read_faults
-from denizen.web.pages.forms import find_problem, lead_to
+from denizen.web.pages.forms import find_problem, lead_to, read_json_object
 from denizen.web.pages.page import Frame, build_frame, render
 from denizen_sdk.errors import ProblemDetails
 
@@ -236,7 +236,9 @@ class WorkflowPages:
         form, name, by = await read_form(request), request.path_params["workflow"], get_principal(request)
         typed = form.get("given", "").strip()
         try:
-            turn = await self._workflows.start(name, _read_given(typed), RunOrder(key=new_key(by), by=by))
+            turn = await self._workflows.start(
+                name, read_json_object(typed, "The input is"), RunOrder(key=new_key(by), by=by)
+            )
         except DenizenError as error:
             return await self._show(request, draft=_Draft(given=typed), error=error)
         return lead_to(f"{RUNS}/{turn.id}", done="begun")
@@ -348,17 +350,6 @@ class WorkflowRunPages:
         """Returns the workflow where it is still what has run."""
         found = {each.name: each for each in self._workflows.list_workflows()}.get(listing.run.workflow)
         return found if found is not None and found.digest == listing.run.digest else None
-
-
-def _read_given(typed: str) -> JsonObject:
-    """Returns the input of a run that somebody typed. Raises InvalidInput."""
-    try:
-        given: Json = json.loads(typed) if typed else {}
-    except ValueError:
-        given = None
-    if not isinstance(given, dict):
-        raise InvalidInput("The input is no JSON object.", code="input_invalid", fix='Write {"name": "value"}.')
-    return given
 
 
 def _show_value(value: Mapping[str, Json]) -> str:
