@@ -51,7 +51,8 @@ def test_a_broken_workflow_hinders_no_command_and_is_listed_with_its_line(home: 
     assert home.do("workflows", "disable", "poll").code == 0
     off = home.do("workflows", "disable", "wrong")
     assert off.code == 0 and "It cannot be used" in off.err and "enabled: false" in file.read_text()
-    assert home.do("workflows", "add", "--example", "welcome").code == 0
+    added = home.do("workflows", "add", "--example", "welcome")
+    assert added.code == 0 and "Write `tools.members.enabled: true`." in added.err and "wrong.yaml" not in added.err
     assert "wrong.yaml:2" in home.do("doctor", "--offline").out
     assert home.do("backup", "--to", str(tmp_path / "backup.zip")).code == 0
     for command in (("workflows", "check"), ("config", "check")):

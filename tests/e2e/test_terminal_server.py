@@ -296,3 +296,22 @@ def test_no_request_over_tcp_reaches_what_the_socket_serves(token: str, home: Ho
                 code = json.loads(response.read())["error"]["code"]
             assert (response.status, code) == ((404, "route_unknown") if token else (401, "credentials_missing"))
     assert read_turns(home.store_url) == []
+
+
+def test_a_workflow_runs_in_the_server_and_again_without_one(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    file = home.folder / "workflows/hi.yaml"
+    file.parent.mkdir()
+    file.write_text(
+        'nodes: {go: {type: manual, input: {who: you}, then: end}, end: {type: reply, text: "Hi {{input.who}}"}}'
+    )
+    with home.serve() as server:
+        done = home.do("workflows", "run", "hi", "--input", "who=Ada", "--json")
+        run = json.loads(done.out)
+        assert (done.code, run["status"], run["reply"]) == (0, "done", "Hi Ada")
+        assert done.told == [f"The running server does {run['id']}; calls may wait for `denizen approvals`."]
+        await_logged_turn(server, run["id"])
+        assert "There is no workflow 'ho'." in home.do("workflows", "run", "ho").err
+        assert server.running.stop(signal.SIGTERM).code == 0
+    again = home.do("workflows", "rerun", run["id"], "--json")
+    assert (again.code, again.told, json.loads(again.out)["reply"]) == (0, [], "Hi Ada")

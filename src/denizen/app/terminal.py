@@ -14,12 +14,14 @@ from denizen.domain.errors import NotAllowed
 from denizen.domain.events import TurnFinished
 from denizen.domain.handover import is_own_session, plan_handover
 from denizen.domain.ids import AgentName, TurnId, fresh
+from denizen.domain.json import Json
 from denizen.domain.message import Author, TextPart
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.commands.admin import run_observer_command
 from denizen.engine.commands.schedules import ScheduleCaller, read_schedules_command, run_schedules_command
 from denizen.engine.commands.store import describe_progress, run_migrate_command
+from denizen.engine.workflows.catalog import RunOrder, new_key
 from denizen.web.api.records import agent_to_wire, event_to_wire, find_model, model_to_wire, tool_to_wire
 from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
 from denizen_sdk.turns import ChatEvent
@@ -60,8 +62,8 @@ class TerminalService:
         self.check()
         request, handovers = self.plan_turn(message), self._denizen.services.handovers
 
-        async def count(turn: Turn) -> None:
-            if is_own_session(request.place):
+        async def count(turn: Turn, *, is_new: bool) -> None:
+            if is_new and is_own_session(request.place):
                 await handovers.take_session_message(request.place, turn.agent)
 
         async with aclosing(self._denizen.turns.stream(request, on_open=count)) as events:
@@ -162,6 +164,18 @@ class TerminalService:
         """Does what is typed behind `/schedules`; a new one is for that agent. Raises what the command raises."""
         caller = ScheduleCaller(principal=self._denizen.operator, agent=agent, key=fresh("terminal"))
         return await run_schedules_command(read_schedules_command(typed), self._denizen.own_schedules, caller)
+
+    async def start_workflow(self, name: str, given: Mapping[str, Json], trigger: str) -> str:
+        """Starts a run of a workflow, and returns its id. Raises as `Workflows.start`."""
+        return (await self._denizen.workflows.start(name, given, self._order_run(), trigger=trigger)).id
+
+    async def rerun_workflow(self, run: str, from_node: str) -> str:
+        """Starts a run once more, and returns the id of the new one. Raises as `Workflows.rerun`."""
+        return (await self._denizen.workflows.rerun(TurnId(run), self._order_run(), from_node=from_node)).id
+
+    def _order_run(self) -> RunOrder:
+        operator = self._denizen.operator
+        return RunOrder(key=new_key(operator), by=operator, reach=AskerReach.WAITS)
 
     async def run_observer(self, action: str) -> str:
         """Does what `/observer` is told, and returns the state afterwards in words. Raises InvalidInput."""

@@ -146,6 +146,8 @@ def create_terminal_app(service: TerminalService) -> Starlette:
         "run_migrate": service.run_migrate,
         "report_move": service.report_move,
         "run_schedules": service.run_schedules,
+        "start_workflow": service.start_workflow,
+        "rerun_workflow": service.rerun_workflow,
         "run_observer": service.run_observer,
     }
 

@@ -14,7 +14,7 @@ from denizen.app.model_choice import KINDS, ModelChoice
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --provider, --model, --base-url and --api-key-env; the command receives them as `choice`."""
 
-    @click.option("--provider", type=click.Choice(KINDS), help="Kind of provider.")
+    @click.option("--provider", type=click.Choice(KINDS), metavar="KIND", help=f"Kind of provider: {', '.join(KINDS)}.")
     @click.option("--model", default="", help="The provider's name of the model, or a configured alias.")
     @click.option("--base-url", default="", help="Address of the server, for example http://127.0.0.1:11434/v1.")
     @click.option("--api-key-env", default="", metavar="VAR", help="Environment variable that holds the key.")

@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from denizen.app.terminal_messages import AnsweringAgent, MoveReport, TerminalMessage
 from denizen.cli.terminal_client import TerminalClient
+from denizen.domain.json import Json
 from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
 from denizen_sdk.records import from_json
 from denizen_sdk.turns import ChatEvent
@@ -64,6 +65,12 @@ class ServerTerminal:
 
     async def run_schedules(self, typed: str, agent: str) -> str:
         return await self._request("run_schedules", typed=typed, agent=agent)
+
+    async def start_workflow(self, name: str, given: Mapping[str, Json], trigger: str) -> str:
+        return await self._request("start_workflow", name=name, given=given, trigger=trigger)
+
+    async def rerun_workflow(self, run: str, from_node: str) -> str:
+        return await self._request("rerun_workflow", run=run, from_node=from_node)
 
     async def run_observer(self, action: str) -> str:
         return await self._request("run_observer", action=action)

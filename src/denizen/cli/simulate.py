@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ and start Denizen in another terminal with
 Ctrl-C ends this, and what was said here is gone then."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Platforms to try on this machine, without an account anywhere."""
 
@@ -75,8 +76,8 @@ def discord(
     threads, a forum, direct messages, slash commands, buttons. It listens on 127.0.0.1 only and keeps nothing.
 
     \b
-    denizen run --simulate                        Denizen with such a server, in one go
-    denizen simulate discord                      the server alone; prints how to point Denizen at it
+    denizen run --simulate      Denizen with such a server, in one go
+    denizen simulate discord    the server alone; says how to point Denizen at it
     denizen simulate discord --agent ada --agent ben --guild Workshop
     """
     from denizen.app.home.environment import read_environment

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.home import load_home_settings
 from denizen.cli.long_work import LongWorkStep, show_long_work
 from denizen.cli.terminal import echo
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from denizen.adapters.store.upgrade_undo import TableChange
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Go back to the database of before an upgrade.
 
@@ -47,14 +48,19 @@ def status(home: Path) -> None:
 
 @command.command()
 @click.option("--lose-changes", is_flag=True, help="Go back although something was written since the upgrade.")
-@click.confirmation_option("--yes", prompt="Go back to the database of before the upgrade?")
+@click.confirmation_option(
+    "--yes",
+    prompt="Go back to the database of before the upgrade? denizen.yaml stays as it is; what the history of the "
+    "configuration has recorded since is left behind.",
+)
 @click.pass_obj
 def undo(home: Path, *, lose_changes: bool) -> None:
     """Go back to the database of before the upgrade. Stop Denizen first.
 
     It refuses when something was written since the upgrade, and says in which tables; --lose-changes goes back without
-    it. The newer tables are kept beside the others. Install the older version before you start Denizen again: a newer
-    one upgrades the tables again.
+    it. The newer tables are kept beside the others. The configuration files stay as they are; versions that the history
+    of the configuration has recorded since do not count as written, and are in the newer tables only. Install the
+    older version before you start Denizen again: a newer one upgrades the tables again.
     """
     from denizen.adapters.store.upgrade_undo import undo_upgrade
 

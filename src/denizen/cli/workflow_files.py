@@ -12,6 +12,7 @@ from denizen.cli.terminal import echo
 from denizen.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from denizen.app.settings import Settings
     from denizen.domain.workflow import Workflow
 
 
@@ -24,6 +25,17 @@ def load_workflow(home: Path, name: str) -> Workflow:
     if name in settings.broken_workflows:
         raise config_error(settings.broken_workflows[name])
     return get_workflow(settings.workflows, name)
+
+
+def show_warnings(settings: Settings, file: Path | None = None) -> None:
+    """Prints what the workflow in the file, or all, need and the configuration has not."""
+    from denizen.app.settings.workflows import WORKFLOWS_FOLDER
+    from denizen.app.tool_checks import find_missing_workflow_tools, survey_tools
+
+    own = [each for each in settings.warnings if each.file.parent.name == WORKFLOWS_FOLDER]
+    for each in (*own, *find_missing_workflow_tools(settings, survey_tools(settings))):
+        if file in (None, each.file):
+            echo(f"warning: {each}\nfix: {each.fix}", err=True)
 
 
 @click.command()
@@ -63,7 +75,9 @@ def examples(show: str | None) -> None:
 @click.option("--file", "source", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Take this file.")
 @click.pass_obj
 def add(home: Path, name: str, example: str | None, source: Path | None) -> None:
-    """Add a workflow from an example or a file. It is checked first; NAME is that of the example unless it is given."""
+    """Add a workflow from an example or a file. It is checked first, and what it needs besides is said. NAME is that of
+    the example unless it is given.
+    """
     from denizen.app.home.environment import read_environment
     from denizen.app.workflow_configuration import add_workflow_file, find_example
 
@@ -72,3 +86,4 @@ def add(home: Path, name: str, example: str | None, source: Path | None) -> None
     text = find_example(example).text if example else (source or Path()).read_text(encoding="utf-8-sig")
     file = add_workflow_file(home, read_environment(), name or example or (source or Path()).stem, text)
     echo(f"Added {file.stem}: {file}")
+    show_warnings(load_home_settings(home), file)

@@ -9,26 +9,27 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from denizen.cli.command_group import CommandGroup
 from denizen.cli.exit_codes import DONE, INVALID, exit_code
 from denizen.cli.home import load_home_settings, with_denizen
 from denizen.cli.terminal import echo, printable_json
-from denizen.cli.workflow_files import add, draw, examples, load_workflow
+from denizen.cli.workflow_files import add, draw, examples, load_workflow, show_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from denizen.app.build import Denizen
+    from denizen.app.terminal import TerminalService
+    from denizen.cli.server_terminal import ServerTerminal
     from denizen.domain.json import JsonObject
-    from denizen.domain.turn import Turn
     from denizen.domain.workflow import Workflow, WorkflowNode
     from denizen.domain.workflow_run import WorkflowRunListing
-    from denizen.engine.workflows.catalog import RunOrder
 
 SHOWN_CHARS = 300
 """How much of the outputs of a node is printed."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Workflows: graphs of steps that events, times and people start. They stand in `workflows/NAME.yaml`."""
 
@@ -77,8 +78,6 @@ def check(home: Path) -> int:
     """
     from denizen.app.home.environment import read_environment
     from denizen.app.settings import find_config_problems
-    from denizen.app.settings.workflows import WORKFLOWS_FOLDER
-    from denizen.app.tool_checks import find_missing_workflow_tools, survey_tools
     from denizen.builtin_skills import BUILTIN
 
     problems = find_config_problems(home, read_environment(), known_tools=BUILTIN)
@@ -87,9 +86,7 @@ def check(home: Path) -> int:
     if problems:
         return INVALID
     settings = load_home_settings(home)
-    own = [each for each in settings.warnings if each.file.parent.name == WORKFLOWS_FOLDER]
-    for each in (*own, *find_missing_workflow_tools(settings, survey_tools(settings))):
-        echo(f"warning: {each}\nfix: {each.fix}", err=True)
+    show_warnings(settings)
     count = len(settings.workflows)
     echo(f"{count} workflow{'' if count == 1 else 's'} can be used.")
     return DONE
@@ -144,13 +141,11 @@ def nodes(name: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with the run and its nodes.")
 @click.pass_obj
 def run(home: Path, name: str, inputs: tuple[str, ...], json_input: str, trigger: str, *, as_json: bool) -> int:
-    """Run a workflow now, and wait for its end. Calls that need people wait for `denizen approvals`."""
+    """Run a workflow now, and wait for its end. A `denizen run` of this home does it, if there is one. Calls that need
+    people wait for `denizen approvals`.
+    """
     given = _read_inputs(inputs, json_input)
-
-    async def begin(denizen: Denizen, order: RunOrder) -> Turn:
-        return await denizen.workflows.start(name, given, order, trigger=trigger)
-
-    return _run_to_end(home, begin, as_json=as_json)
+    return _run_to_end(home, lambda terminal: terminal.start_workflow(name, given, trigger), as_json=as_json)
 
 
 @command.command("dry-run")
@@ -176,12 +171,7 @@ async def dry_run(denizen: Denizen, name: str, inputs: tuple[str, ...], json_inp
 @click.pass_obj
 def rerun(home: Path, run: str, from_node: str, *, as_json: bool) -> int:
     """Run a run once more, with what it was given, and wait for its end."""
-    from denizen.domain.ids import TurnId
-
-    async def begin(denizen: Denizen, order: RunOrder) -> Turn:
-        return await denizen.workflows.rerun(TurnId(run), order, from_node=from_node)
-
-    return _run_to_end(home, begin, as_json=as_json)
+    return _run_to_end(home, lambda terminal: terminal.rerun_workflow(run, from_node), as_json=as_json)
 
 
 @command.command()
@@ -248,25 +238,33 @@ def _switch(home: Path, name: str, *, is_on: bool) -> None:
         echo(f"It cannot be used: {each}\nfix: {each.fix}", err=True)
 
 
-def _run_to_end(home: Path, begin: Callable[[Denizen, RunOrder], Awaitable[Turn]], *, as_json: bool) -> int:
-    """Starts a run here, waits for its end and prints it."""
+def _run_to_end(
+    home: Path, begin: Callable[[TerminalService | ServerTerminal], Awaitable[str]], *, as_json: bool
+) -> int:
+    """Starts a run in the server of this home, or else here, waits for its end and prints it."""
     import anyio
+
+    from denizen.cli.terminal_client import find_server
+
+    server = find_server(home)
 
     async def act() -> int:
         from denizen.app.build import open_denizen
-        from denizen.domain.approval import AskerReach
+        from denizen.app.terminal import TerminalService
+        from denizen.cli.server_terminal import ServerTerminal
         from denizen.domain.events import ApprovalRequested
-        from denizen.engine.workflows.catalog import RunOrder, new_key
+        from denizen.domain.ids import TurnId
 
         async with open_denizen(home) as denizen:
-            by = denizen.operator
-            turn = await begin(denizen, RunOrder(key=new_key(by), by=by, reach=AskerReach.WAITS))
-            async with aclosing(denizen.turns.watch(turn.id)) as events:
+            run = TurnId(await begin(TerminalService(denizen) if server is None else ServerTerminal(server)))
+            if server is not None:
+                echo(f"The running server does {run}; calls may wait for `denizen approvals`.", err=True)
+            async with aclosing(denizen.turns.watch(run)) as events:
                 async for event in events:
                     if isinstance(event, ApprovalRequested):
                         key = event.approval.id
                         echo(f"It waits: `denizen approvals approve {key}`, or `deny`.", err=True)
-            found = await denizen.workflows.get_run(turn.id)
+            found = await denizen.workflows.get_run(run)
             _print_run(found, as_json=as_json)
             return exit_code(found.family) if found.status.is_error else DONE
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.settings import find_config_problems, load_settings
+from denizen.adapters.discord.client.settings import DiscordEndpoints
+from denizen.app.settings import Simulation, find_config_problems, load_settings
 from denizen.app.settings.problem import ConfigProblem
 
 GOOD = """\
@@ -116,6 +117,25 @@ def test_a_trigger_whose_events_never_come_is_warned_of_with_its_line(tmp_path: 
     assert [(each.file.name, each.line) for each in told] == [("welcome.yaml", line) for line in (6, 8, 9)]
     assert "no event of the type 'discord.mesage' ever comes" in told[0].message
     assert all(each.fix for each in told)
+
+
+def test_a_simulation_stands_in_for_the_accounts_whose_events_workflows_wait_for(tmp_path: Path):
+    write(tmp_path, GOOD)
+    assert "discord.member.join" in load_settings(tmp_path, {}).warnings[0].message
+    simulation = Simulation((), DiscordEndpoints("http://127.0.0.1:9/api/v10"))
+    settings = load_settings(tmp_path, {}, simulation=simulation)
+    assert (settings.simulation, settings.warnings) == (simulation, ())
+
+
+def test_a_workflow_whose_route_or_agent_is_missing_tells_how_to_make_it(tmp_path: Path):
+    write(
+        tmp_path,
+        "nodes:\n  a: {type: on_webhook, route: shop, then: b}\n  b: {type: ask_agent, agent: reader, task: x}\n",
+    )
+    route, agent = (each.fix for each in check(tmp_path))
+    assert "denizen agents create reader" in agent
+    (tmp_path / "denizen.yaml").write_text(f"agents: {{denizen: {{}}, reader: {{}}}}\n{route.split('`')[1]}\n")
+    assert not find_config_problems(tmp_path, {"SHOP_WEBHOOK_SECRET": "a-secret-of-the-routes"})
 
 
 def test_a_source_for_which_a_workflow_waits_is_not_idle(tmp_path: Path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from denizen.adapters.cron import find_cron_fault
 from denizen.app.settings.events import list_event_fields
+from denizen.app.settings.fields import as_variable
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error, suggest
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.cloud_event import ATTRIBUTES, COMMUNITY_FIELDS, REACTION, has_field, list_places
@@ -190,9 +191,13 @@ def _find_unknown(document: ConfigDocument, workflow: Workflow, known: WorkflowS
             fix = "Write a regular expression, such as `order (\\d+)`, in single quotes."
             yield document.problem((*path, "pattern"), f"this is no regular expression: {wrong}.", fix)
         if node.type == "on_webhook" and (route := str(node.settings["route"])) not in known.routes:
-            fix = f"{suggest(route, known.routes, noun='routes')} They stand under webhooks.routes in denizen.yaml."
+            secret = f"${{{as_variable(f'{route}_webhook_secret')}}}"
+            written = f'{{{route}: {{scheme: standard, secret: "{secret}", action: log}}}}'
+            fix = (
+                f"{suggest(route, known.routes, noun='routes')} Write `webhooks: {{enabled: true, routes: {written}}}` "
+                "into denizen.yaml, with the scheme of its sender, and the secret into secrets.env."
+            )
             yield document.problem((*path, "route"), f"there is no route '{route}'.", fix)
         if node.type == "ask_agent" and (agent := str(node.settings["agent"])) not in known.agents:
-            yield document.problem(
-                (*path, "agent"), f"there is no agent '{agent}'.", suggest(agent, known.agents, noun="agents")
-            )
+            fix = f"{suggest(agent, known.agents, noun='agents')} `denizen agents create {agent}` makes it."
+            yield document.problem((*path, "agent"), f"there is no agent '{agent}'.", fix)
