@@ -71,3 +71,14 @@ def test_fallbacks_lead_somewhere_and_follow_a_model_that_is_named(home: Home) -
     assert "agents.ada.fallbacks[1]: there is no alias 'sparee'" in refusal.message + refusal.why
     routed = CONFIG.format(url="http://127.0.0.1:9/v1").replace("model: gone/first", "model: auto")
     assert "has no fallbacks here" in home.refuse(routed).message + home.refuse(routed).why
+
+
+@pytest.mark.proves("T-config-agent-defaults")
+def test_an_agent_with_a_model_of_its_own_takes_over_no_fallbacks_of_another(home: Home) -> None:
+    usual = CONFIG.format(url="http://127.0.0.1:9/v1").partition("agents:")[0]
+    agents = "agents: {ada: {}, bob: {model: gone/own}, cleo: {model: auto}, dora: {fallbacks: [gone/last]}}\n"
+    settings = home.load(
+        f"{usual}agent_defaults: {{model: gone/first, fallbacks: [spare]}}\ndefault_agent: ada\n{agents}"
+    )
+    words = {name: agent.model_word for name, agent in settings.agents.items()}
+    assert words == {"ada": "gone/first > spare", "bob": "gone/own", "cleo": "auto", "dora": "gone/first > gone/last"}

@@ -60,7 +60,8 @@ async def test_the_built_in_model_is_asked_with_less_than_500_tokens(home: Home)
 @pytest.mark.parametrize("skills", [(), BUILTIN], ids=["as installed", "all skills"])
 async def test_no_prompt_names_a_tool_that_is_not_there(home: Home, planning: str, skills: tuple[str, ...]) -> None:
     home.add_file("knowledge/rules.md", "No shoes.")
-    enabled = "".join(f"  {name}: {{enabled: true}}\n" for name in skills)
+    search = ", provider: searxng, base_url: http://127.0.0.1:9"
+    enabled = "".join(f"  {each}: {{enabled: true{search if each == 'web_search' else ''}}}\n" for each in skills)
     agent = f"ada: {{answers_from: sources, planning: {planning}, limits: {{max_tools: 500}}}}"
     home.write(f"{LAB}agents: {{{agent}}}\n" + (f"tools:\n{enabled}" if enabled else ""))
     async with open_denizen(home.path, OpenOptions(ModelChoice(), durable=False)) as denizen:

@@ -19,7 +19,7 @@ from denizen.app.settings.workflows import load_workflow_document
 from denizen.app.skill_loading.check import list_tool_names
 from denizen.app.skill_loading.markdown import READ_SKILL
 from denizen.app.skill_loading.registry import SkillStatus, misses_some, survey_skills
-from denizen.app.toolsets import explain_idle, list_built_in_names, read_servers
+from denizen.app.toolsets import SEARCH_FIX, explain_idle, list_built_in_names, read_servers
 from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.domain.agent import Agent, AnswersFrom
 from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
@@ -101,7 +101,7 @@ def survey_tools(settings: Settings) -> KnownTools:
 
 
 def find_skill_problems(settings: Settings) -> list[ConfigProblem]:
-    """Returns options that their skill refuses, and custom tools with the name of a built-in one."""
+    """Returns options that their skill refuses or lacks, and custom tools with the name of a built-in one."""
     problems: list[ConfigProblem] = []
     for name, section in settings.tools.items():
         if name not in BUILTIN or section.enabled is False:  # the options of skills that are off do not matter
@@ -112,6 +112,10 @@ def find_skill_problems(settings: Settings) -> list[ConfigProblem]:
             key = str(error.context.get("key", ""))
             path = ("tools", name, key) if key else ("tools", name)
             problems.append(settings.document.problem(path, f"{error.message}.", error.fix))
+    search = settings.tools.get("web_search")
+    if search is not None and search.enabled and not search.options.get("provider"):
+        path = ("tools", "web_search", "enabled")
+        problems.append(settings.document.problem(path, "a search needs a provider.", SEARCH_FIX))
     taken = list_built_in_names() if settings.custom_tools else {}
     for tool in settings.custom_tools:
         if tool.name in taken:

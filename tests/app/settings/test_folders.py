@@ -186,6 +186,8 @@ def test_the_switches_of_an_agent_are_off_unless_they_are_written(home: Home):
         False,
         False,
     )
+    assert not agent.history.layout.vertical and not agent.history.layout.separate_blocks
+    assert not agent.history.layout.turns
     written = home.load(
         "agents:\n  denizen:\n    context: transcript\n    reasoning: true\n    show_reasoning: true\n"
         "    timestamps: {enabled: true}\n"

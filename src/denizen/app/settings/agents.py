@@ -293,7 +293,9 @@ class AgentSection(Section):
         "question.",
     )
     fallbacks: tuple[SomeText, ...] = Field(
-        default=(), description="Models to try when that one cannot answer, in order: aliases, or `provider/model`."
+        default=(),
+        description="Models to try when that one cannot answer, in order: aliases, or `provider/model`. Those of "
+        "`agent_defaults` hold for agents without a `model` of their own.",
     )
     tools: tuple[SomeText, ...] = Field(
         default=("*",),
@@ -429,9 +431,11 @@ _PARTICIPANT = {"sampling": {"temperature": 1}}
 
 def fill_agent(section: AgentSection, defaults: AgentSection) -> AgentSection:
     """Returns the section with what it does not say itself: the values of its preset, then those of all agents, and a
-    participant's temperature.
+    participant's temperature. An agent with a model of its own has no fallbacks of another's.
     """
     filled = _fill(_apply_preset(section), _apply_preset(defaults))
+    if "model" in section.model_fields_set:
+        filled = filled.model_copy(update={"fallbacks": section.fallbacks})
     sampling = filled.sampling
     # Some models refuse a temperature beside `top_p`.
     is_open = sampling.temperature is None and sampling.top_p is None

@@ -32,7 +32,7 @@ from denizen.app.settings.checks import (
     find_plain_secrets,
 )
 from denizen.app.settings.discord import DiscordPolicySection, find_account_problems, find_left_out, is_account_token
-from denizen.app.settings.effective import Settings
+from denizen.app.settings.effective import Settings, Simulation
 from denizen.app.settings.event_sources import find_source_warnings
 from denizen.app.settings.events import (
     KnownEventTypes,
@@ -102,16 +102,22 @@ class ConfigResult:
 
 
 def load_settings(
-    home: Path, environment: Mapping[str, str], *, known_tools: Collection[str] | None = None, needs_models: bool = True
+    home: Path,
+    environment: Mapping[str, str],
+    *,
+    known_tools: Collection[str] | None = None,
+    needs_models: bool = True,
+    simulation: Simulation | None = None,
 ) -> Settings:
     """Reads the configuration of a home folder; a missing file means the defaults.
 
     `known_tools` are the names of skills that may be configured; None leaves them unchecked. Without `needs_models` an
-    unset key of a provider is no problem until its model is asked. Raises InvalidInput (`config_invalid`) that lists
-    every problem with file, line, key and fix, and never a secret.
+    unset key of a provider is no problem until its model is asked. A `simulation` stands in for the accounts on
+    Discord. Raises InvalidInput (`config_invalid`) that lists every problem with file, line, key and fix, and never a
+    secret.
     """
     secrets = load_secrets(home, environment)
-    finding = examine(home, read_config(home), secrets, known_tools, needs_models=needs_models)
+    finding = examine(home, read_config(home), secrets, known_tools, needs_models=needs_models, simulation=simulation)
     if finding.settings is None:
         raise config_error(finding.problems)
     return finding.settings
@@ -166,6 +172,7 @@ def examine(
     known_tools: Collection[str] | None,
     *,
     needs_models: bool = True,
+    simulation: Simulation | None = None,
     workflow_texts: Mapping[str, str | None] | None = None,
 ) -> ConfigResult:
     """Reads a configuration text as if it were the file of this home folder, and the texts of workflows as if they were
@@ -221,11 +228,9 @@ def examine(
     workflows = load_workflows(home, surroundings, workflow_texts)
     if problems:
         return ConfigResult(None, tuple(problems))
+    has_discord = simulation is not None or bool(config.channels.discord.accounts)
     types = KnownEventTypes.gather(
-        config.webhooks,
-        config.events,
-        has_discord=bool(config.channels.discord.accounts),
-        has_github=bool(config.channels.github.accounts),
+        config.webhooks, config.events, has_discord=has_discord, has_github=bool(config.channels.github.accounts)
     )
     written = digest_input(document.tree, agents, contexts.folders, workflows)
     settings = Settings(
@@ -242,11 +247,11 @@ def examine(
             *warnings,
             *chain.from_iterable(workflows.broken.values()),
             *left_out,
-            *find_left_out(document, config.channels.discord, secrets),
+            *(() if simulation is not None else find_left_out(document, config.channels.discord, secrets)),
             *find_github_left_out(document, config.channels.github, secrets),
             *_exposed(secrets),
             *find_idle_tools(document, tree),
-            *find_undelivered(document, _list_deliveries(config), config.channels.discord),
+            *(() if has_discord else find_undelivered(document, _list_deliveries(config))),
             *find_schedule_warnings(document, config.schedules),
             *_find_agent_variables(document, config.agents),
             *find_token_routes(document, config.webhooks),
@@ -254,6 +259,7 @@ def examine(
             *find_idle_listeners(document, config.listeners, config.webhooks, types),
             *find_idle_triggers(workflows.documents, workflows.workflows, config.webhooks, types),
         ),
+        simulation=simulation,
     )
     return ConfigResult(settings, ())
 

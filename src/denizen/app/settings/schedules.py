@@ -480,10 +480,8 @@ def find_account_missing(
         yield document.problem(path, f"'{agent}' has no account under channels.discord.accounts.", fix)
 
 
-def find_undelivered(
-    document: ConfigDocument, paths: Iterable[KeyPath], discord: DiscordSection
-) -> Iterator[ConfigProblem]:
-    """Yields a warning for each of these places that deliver to Discord while there is no account at all."""
-    for path in () if discord.accounts else paths:
+def find_undelivered(document: ConfigDocument, paths: Iterable[KeyPath]) -> Iterator[ConfigProblem]:
+    """Yields a warning for each of these places that deliver to Discord, where there is no account at all."""
+    for path in paths:
         message = "nothing arrives on Discord: there is no account under channels.discord.accounts."
         yield document.problem(path, message, "Add one, or try it with `denizen run --simulate`.")
