@@ -55,6 +55,18 @@ def test_a_database_that_is_damaged_in_the_middle_is_named_with_the_remedy(
         assert "Traceback" not in done.err
 
 
+def test_what_a_killed_upgrade_has_left_is_named_with_the_way_to_remove_it(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    assert "upgrades:" not in home.do("doctor", "--offline").out
+    for suffix in ("rehearsal", "before-0001.partial", "before-0001"):
+        (home.folder / f"denizen.db.{suffix}").touch()
+    said = home.do("doctor", "--offline").out
+    assert f"has left denizen.db.before-0001.partial, denizen.db.rehearsal in {home.folder}\n" in said
+    assert "`denizen upgrade cleanup`" in said
+    assert home.do("upgrade", "cleanup", "--yes").code == 0
+    assert "upgrades:" not in home.do("doctor", "--offline").out
+
+
 def test_a_server_warns_of_secrets_that_others_can_read(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     (home.folder / "secrets.env").write_text("A=b\n")

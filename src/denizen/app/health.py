@@ -13,6 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
+
 from denizen.app.google import list_google_services, open_google_account
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
@@ -107,6 +109,7 @@ def list_checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
         checks.append(HealthCheck("mirrored issues", lambda: _mirrored_issues(denizen)))
     checks.append(HealthCheck("approvals", lambda: _approvals(denizen)))
     checks.append(HealthCheck("backups", lambda: _backups(denizen)))
+    checks.append(HealthCheck("upgrades", lambda: _upgrades(denizen)))
     checks.append(HealthCheck("skills", lambda: _skills(denizen)))
     checks.append(HealthCheck("read-only shell", lambda: _shell(denizen)))
     if not offline:
@@ -272,6 +275,19 @@ async def _approvals(denizen: Denizen) -> CheckResult:
         what = f"nobody is an owner, who decides dangerous calls: {', '.join(orphans)}"
         findings.append(Diagnosis(Severity.WARNING, what, fix, "owners_missing"))
     return CheckResult("some reach no owner" if findings else "those who decide can be asked", findings)
+
+
+async def _upgrades(denizen: Denizen) -> CheckResult:
+    """An upgrade that goes on after a kill removes what it had left, and has done so when Denizen is open."""
+    from denizen.adapters.store import open_dialect
+    from denizen.adapters.store.upgrade_undo import find_leftovers
+
+    files = await to_thread.run_sync(find_leftovers, open_dialect(denizen.settings.store_url))
+    if not files:
+        return CheckResult()
+    what = f"upgrades: one that was killed has left {', '.join(each.name for each in files)} in {files[0].parent}"
+    fix = "`denizen upgrade cleanup` removes them, and the copy to go back to, too. To keep that, remove only these."
+    return CheckResult(findings=[Diagnosis(Severity.WARNING, what, fix)])
 
 
 async def _backups(denizen: Denizen) -> CheckResult:

@@ -145,6 +145,15 @@ async def test_without_a_copy_there_is_no_way_back(upgraded: SqlDialect, url: st
     assert "no copy" in invoke(tmp_path, url, "status").output
 
 
+async def test_whoever_goes_back_is_told_before_that_the_history_of_the_configuration_is_left_behind(
+    upgraded: SqlDialect, url: str, tmp_path: Path
+) -> None:
+    asked = invoke(tmp_path, url, "undo")  # nobody answers
+    assert asked.exit_code != 0
+    assert "the history of the configuration has recorded since is left behind" in asked.output
+    assert find_upgrade_copy(upgraded) is not None
+
+
 async def test_cleaning_up_leaves_the_tables_in_use(upgraded: SqlDialect, url: str, tmp_path: Path) -> None:
     undo_upgrade(upgraded)
     assert invoke(tmp_path, url, "cleanup", "--yes").exit_code == 0

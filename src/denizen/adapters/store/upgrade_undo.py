@@ -26,6 +26,8 @@ from denizen.domain.errors import Conflict, NeedsAttention, NotFound
 from denizen.domain.record import record
 
 _IN_USE_TIMEOUT_S = 1.0
+_LEFTOVERS = ("comparison*", "rehearsal*", "before-*.partial*")
+"""Files that are there only while an upgrade or a comparison runs, unless its process was killed."""
 _OF_PROGRAMS = {REVISION_TABLE, "config_generations"}
 """Tables in which each start of the program writes by itself. What is configured is in a file, which an undo leaves."""
 
@@ -86,6 +88,13 @@ def remove_copies(dialect: SqlDialect) -> Sequence[str]:
     back is gone then.
     """
     return _open(dialect).remove_copies()
+
+
+def find_leftovers(dialect: SqlDialect) -> Sequence[Path]:
+    """Returns the files beside a SQLite database that a killed upgrade or comparison has left, which are of no use.
+    Postgres rolls back what a killed one has begun.
+    """
+    return _SqliteUndo(dialect).find_files(_LEFTOVERS) if isinstance(dialect, SqliteDialect) else ()
 
 
 def _open(dialect: SqlDialect) -> _SqliteUndo | _PostgresUndo:
@@ -165,12 +174,15 @@ class _SqliteUndo:
         return next(each for each in names if not each.exists())
 
     def remove_copies(self) -> Sequence[str]:
-        name = glob.escape(self._path.name)
-        kinds = ("before-*", "undone-*", "comparison*", "rehearsal*")  # the last two are of a process that was killed
-        files = [each for kind in kinds for each in sorted(self._path.parent.glob(f"{name}.{kind}"))]
+        files = self.find_files(("before-*", "undone-*", *_LEFTOVERS))
         for each in files:
             each.unlink(missing_ok=True)
         return [str(each) for each in files]
+
+    def find_files(self, kinds: Sequence[str]) -> Sequence[Path]:
+        """Returns the files beside the database whose names go on like one of these patterns."""
+        name = glob.escape(self._path.name)
+        return sorted({each for kind in kinds for each in self._path.parent.glob(f"{name}.{kind}")})
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(
