@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import select
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from denizen.adapters.discord.account import DiscordAccount
 from denizen.adapters.discord.voice import desk
@@ -158,6 +161,23 @@ async def test_a_lost_packet_does_not_keep_it_from_joining(
     async with open_voice(sim) as voice:
         await voice.join()
         assert sim.discord.voice.lost_questions == 0
+
+
+async def test_it_joins_though_its_own_address_is_known_before_it_listens_for_it(
+    sim: AccountFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "CONNECT_TIMEOUT_S", 1.0)
+    loop = asyncio.get_running_loop()
+    send = loop.sock_sendall
+
+    async def send_and_lag(socket: Any, data: bytes) -> None:
+        await send(socket, data)
+        await to_thread.run_sync(select.select, [socket], [], [], 1.0)  # the answer is there, for whoever reads
+        await anyio.sleep(0.1)
+
+    monkeypatch.setattr(loop, "sock_sendall", send_and_lag)
+    async with open_voice(sim) as voice:
+        await voice.join()
 
 
 async def test_what_it_speaks_is_heard_in_the_channel(sim: AccountFixture) -> None:

@@ -13,8 +13,8 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import davey
 import discord
@@ -39,12 +39,16 @@ _MAX_EARLY_SOURCES, _MAX_EARLY_PACKETS = 20, 250
 """Packets that are kept while it is unknown whose they are."""
 _SPEAKING = 5
 """The opcode that tells whose packets have which source."""
+_SESSION_DESCRIPTION = 4
+"""The opcode with the key, which comes when Discord has been told the address."""
 _BUFFER_BYTES = 4 * 1024 * 1024
 _HEADER_BYTES = 12
 _NONCE_BYTES = 4
 _KEPT_NONCE_BYTES = 24
 _OPUS = 0x78
 _EXTENSION, _PADDING = 0x10, 0x20
+
+WebsocketHook: TypeAlias = Callable[[Any, dict[str, Any]], Coroutine[Any, Any, Any]]
 
 _log = logging.getLogger("denizen.discord.voice")
 
@@ -178,10 +182,24 @@ class TalkReceiver:
         return [each for each in talks if each.sound.duration_s >= MIN_TALK_S]
 
 
-class _RoomyConnectionState(VoiceConnectionState):
-    """discord.py's, with room for the packets of some seconds: a busy machine reads them late."""
+class _HearingConnectionState(VoiceConnectionState):
+    """discord.py's, which hands packets to `hear`, with room for those of some seconds: a busy machine reads them late.
+
+    discord.py asks for its own address and listens for the answer only then. Its thread does not read while nobody
+    listens; with somebody else listening it may have read the answer before, and the connection never stands.
+    """
+
+    def __init__(self, line: VoiceConnection, hook: WebsocketHook, hear: Callable[[bytes], None]) -> None:
+        self._hear = hear
+        super().__init__(line, hook=hook)
+
+    def listen(self) -> None:
+        """Begins to hear, once the address is known."""
+        self.remove_socket_listener(self._hear)
+        self.add_socket_listener(self._hear)
 
     def _create_socket(self) -> None:
+        self.remove_socket_listener(self._hear)
         super()._create_socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
 
@@ -197,9 +215,8 @@ class VoiceConnection(discord.VoiceClient):
         super().__init__(client, channel)
 
     def create_connection_state(self) -> VoiceConnectionState:
-        state = _RoomyConnectionState(self, hook=self._read_frame)
-        state.add_socket_listener(self.receiver.take)
-        return state
+        self._hearing = _HearingConnectionState(self, self._read_frame, self.receiver.take)
+        return self._hearing
 
     def cleanup(self) -> None:
         """Ends it. discord.py calls this whatever ends the connection, sometimes twice."""
@@ -224,6 +241,8 @@ class VoiceConnection(discord.VoiceClient):
         if frame["op"] == _SPEAKING:
             told = frame["d"]
             self.receiver.note_speaker(int(told["ssrc"]), int(told["user_id"]))
+        elif frame["op"] == _SESSION_DESCRIPTION:
+            self._hearing.listen()
 
     def _get_key(self) -> bytes:
         return bytes(self.secret_key) if self.secret_key else b""  # falsy until it is known
