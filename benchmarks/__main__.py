@@ -5,6 +5,7 @@
     fleet                       turns a second with one worker and with two; an empty database as above, or none
     scale                       what a message and a turn cost a fleet that serves 200 servers; a database as above
     in_flight                   10,000 turns in flight and the loss of a worker; an empty database as above, or none
+    move                        moving 200,000 posts from SQLite to Postgres under writes; an empty database, or none
     discord sources events      whole processes too; take minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
@@ -51,6 +52,7 @@ from benchmarks import (
     in_flight,
     indexing,
     memory,
+    move,
     pages,
     retrieval,
     routing,
@@ -77,6 +79,7 @@ PARTS = {
     "durable": durable.main,
     "fleet": fleet.main,
     "in_flight": in_flight.main,
+    "move": move.main,
     "scale": scale.main,
     "event_loop": event_loop.main,
     "sandbox": sandbox.main,

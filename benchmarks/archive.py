@@ -68,9 +68,9 @@ class RandomEmbedder:
         return [a + b / 2 for a, b in zip(one, two, strict=True)]
 
 
-def made_up_posts() -> Iterator[list[Post]]:
-    random_source = random.Random(3)
-    for start in range(0, POSTS, PAGE):
+def made_up_posts(numbers: range = range(POSTS)) -> Iterator[list[Post]]:
+    random_source = random.Random(numbers.start + 3)
+    for start in range(numbers.start, numbers.stop, PAGE):
         yield [
             Post(
                 PLATFORM,
@@ -80,7 +80,7 @@ def made_up_posts() -> Iterator[list[Post]]:
                 " ".join(random_source.choices(WORDS, k=12)),
                 at(number / 3600),
             )
-            for number in range(start, start + PAGE)
+            for number in range(start, min(start + PAGE, numbers.stop))
         ]
 
 
