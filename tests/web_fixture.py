@@ -305,7 +305,13 @@ async def open_web(
     )
     keeper = MemoryKeeper(store, channels, clock)
     projects = ProjectBoards(runtime, store, clock, ReaderDirectory(store, channels, services.members, keeper))
-    services = replace(services, assistant=assistant, load_upload=uploads.load_picture, projects=projects)
+    services = replace(
+        services,
+        assistant=assistant,
+        load_upload=uploads.load_picture,
+        keep_pictures=uploads.keep_pictures,
+        projects=projects,
+    )
     services = replace(services, store_move=instance.store.move if instance and instance.store else None)
     turns = TurnRunner(runtime, services)
     if any(agent.tool_access.delegates_to for agent in known):

@@ -83,10 +83,16 @@ def test_opening_a_home_for_a_question_imports_no_web_server() -> None:
 
 
 UNUSED_BY_A_SERVER = {
+    "aioimaplib",
+    "aiosmtplib",
     "anthropic",
     "authlib",
+    "croniter",
+    "dbos",
     "discord",
+    "feedparser",
     "httpx2",
+    "icalendar",
     "jinja2",
     "jsonschema",
     "matplotlib",
@@ -103,6 +109,7 @@ UNUSED_BY_A_SERVER = {
     "rich",
     "sqlglot",
     "statistics",
+    "websockets",
     "xllamacpp",
 }
 

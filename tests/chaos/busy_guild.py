@@ -78,6 +78,8 @@ class Ledger:
     wrong: int = 0
     refused: int = 0
     failed: int = 0
+    unreachable: int = 0
+    """Of the failed ones those whose reply says that the model cannot be reached."""
     torn: int = 0
     out_of_order: int = 0
     left_behind: int = 0
@@ -92,6 +94,7 @@ class Ledger:
             "doubled": self.doubled,
             "wrong": self.wrong,
             "failed": self.failed,
+            "of them without a model": self.unreachable,
             "torn": self.torn,
             "out of order": self.out_of_order,
             "previews left": self.left_behind,
@@ -193,6 +196,7 @@ class BusyGuild:
             is_busy = any("still busy" in reply.content for reply in replies)
             ledger.refused += is_busy
             ledger.failed += not is_busy
+            ledger.unreachable += any("cannot reach my model" in reply.content for reply in replies)
         else:
             ledger.answered += 1
             ledger.wrong += numbers[0] != number

@@ -83,9 +83,19 @@ class ActingModel(AnsweringModel):
     def answer(self, body: JsonBody) -> ScriptEntry:
         entry = AnsweringModel.answer(self, body)
         number = self.find_question(body)
-        if self.effects and number % EFFECT_EVERY == 0 and body["messages"][-1]["role"] != "tool" and number:
+        is_effect = self.effects and number and number % EFFECT_EVERY == 0
+        if is_effect and not self.has_result(body):
             return ModelAnswer(calls=[ModelCall("send_message", {"channel": self.effects, "text": f"effect {number}"})])
         return entry
+
+    def has_result(self, body: JsonBody) -> bool:
+        """Whether a tool was called for the last question. A note, such as that of the day, may follow the result."""
+        for message in reversed(body["messages"]):
+            if message["role"] == "tool":
+                return True
+            if self.find_question({"messages": [message]}):
+                return False
+        return False
 
 
 @dataclass(slots=True)
@@ -193,8 +203,9 @@ class FleetReport:
 
     @property
     def holds(self) -> bool:
-        # What one worker leaves is taken up by another some time later, so the order may change.
-        wrong = self.ledger.faults - self.ledger.out_of_order
+        # What one worker leaves is taken up by another some time later, so the order may change. Whose worker is cut
+        # off from the model is told so.
+        wrong = self.ledger.faults - self.ledger.out_of_order - self.ledger.unreachable
         return not wrong and not self.doubled_effects and self.watch.overlap_s <= TERM_S
 
     def describe(self) -> str:

@@ -1,4 +1,5 @@
-"""Webhooks, a polled resource, workflows and a schedule at work while the process is killed: each has its effect once.
+"""Webhooks, a polled resource, workflows, a schedule and delegations at work while the process is killed: each has its
+effect once.
 
 The sender of webhooks repeats each one until it is taken, as senders do, under the same delivery id.
 """
@@ -13,7 +14,7 @@ import random
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +26,7 @@ from anyio import to_thread
 
 from denizen.testing.discord import SimChannel
 from denizen.testing.discord.rest.limits import SimRateLimit
-from denizen.testing.model_server import ModelAnswer, ScriptEntry
+from denizen.testing.model_server import ModelAnswer, ModelCall, ScriptEntry
 from denizen.testing.model_wire import JsonBody
 from tests.e2e.discord import DiscordDeployment, open_deployment
 from tests.e2e.home import Home
@@ -35,6 +36,7 @@ from tests.timing import HANG_LIMIT_S
 
 SECRET = "the-secret-of-the-route"
 ANSWER_EVERY = 3
+DELEGATE_EVERY = 2 * ANSWER_EVERY
 ITEMS = 40
 NO_LIMIT = SimRateLimit(1_000_000_000, 1.0)
 CONFIG = """\
@@ -68,17 +70,23 @@ nodes:
 TICKS = """\
 SELECT turns.status FROM schedule_runs LEFT JOIN turns ON turns.id = schedule_runs.turn_id
 WHERE schedule_runs.status IN ('waiting', 'started')"""
+DELEGATED = """\
+SELECT delegated.status FROM delegations JOIN turns AS delegated ON delegated.id = delegations.turn_id"""
 _QUESTION = re.compile(r"question (\d+)")
+_TASK = re.compile(r"task (\d+)")
+_FOUND = re.compile(r"found (\d+)")
 _EFFECT = re.compile(r"(?:event|item|answer|first|second) \d+")
 
 
 @dataclass(slots=True)
 class Effects:
     """The posts, beside those that had to be. A tick is an answer to question 0; `ticks` are those that were answered,
-    and `begun` all that are to be: one may be under way.
+    and `begun` all that are to be: one may be under way. `delegated` are the fates of delegated turns: one for each
+    answer that needed one, which says what the other agent found.
     """
 
     sent: int
+    delegated: Sequence[str] = ()
     ticks: int = 0
     begun: int = 0
     seen: Counter[str] = field(default_factory=Counter[str])
@@ -93,11 +101,16 @@ class Effects:
     def wrong(self) -> list[str]:
         """The effects that are missing, or there more than once."""
         found = [f"{each}: {self.seen[each]} times" for each in self.list_wanted() if self.seen[each] != 1]
-        is_right = self.ticks <= self.seen["answer 0"] <= self.begun
-        return found if is_right else [*found, f"ticks: {self.seen['answer 0']} for {self.ticks} to {self.begun}"]
+        if not self.ticks <= self.seen["answer 0"] <= self.begun:
+            found.append(f"ticks: {self.seen['answer 0']} for {self.ticks} to {self.begun}")
+        counts = {number // DELEGATE_EVERY for number in (self.sent, self.sent + 1)}  # the last was taken, or was not
+        if len(self.delegated) not in counts or set(self.delegated) - {"done"}:
+            found.append(f"delegations: {Counter(self.delegated)}")
+        return found
 
     def describe(self) -> str:
-        said = f"{self.sent} webhooks, {ITEMS} items, {self.ticks} ticks; {len(self.wrong)} wrong"
+        said = f"{self.sent} webhooks, {ITEMS} items, {self.ticks} ticks, {len(self.delegated)} delegations"
+        said += f"; {len(self.wrong)} wrong"
         return f"{said} ({', '.join(self.wrong[:5])})" if self.wrong else said
 
 
@@ -114,7 +127,8 @@ async def kill_while_events_come(kills: int, seed: int = 1) -> Effects:
         async with open_deployment(Home(Path(folder) / "home"), provider) as deployment:
             deployment.discord.limits.default = NO_LIMIT
             room = deployment.general
-            deployment.configure(rest=CONFIG.format(url=polled.url("/stock"), room=room.id))
+            agents = {"ada": "delegates_to: [bea]", "bea": ""}
+            deployment.configure(agents=agents, rest=CONFIG.format(url=polled.url("/stock"), room=room.id))
             workflow = deployment.home.folder / "workflows" / "pushed.yaml"
             workflow.parent.mkdir()
             workflow.write_text(WORKFLOW.format(room=room.id))
@@ -141,6 +155,7 @@ async def _settle(deployment: DiscordDeployment, room: SimChannel, sent: int) ->
         effects.seen = Counter(found for post in posts for found in _EFFECT.findall(post))
         runs = [status for (status,) in deployment.rows(TICKS)]
         effects.ticks, effects.begun = runs.count("done"), len(runs)
+        effects.delegated = [status for (status,) in deployment.rows(DELEGATED)]
         return not effects.wrong
 
     with suppress(TimeoutError):
@@ -151,8 +166,14 @@ async def _settle(deployment: DiscordDeployment, room: SimChannel, sent: int) ->
 
 
 def _answer(body: JsonBody) -> ScriptEntry:
-    asked = _QUESTION.findall(json.dumps(body["messages"]))
-    return ModelAnswer(text=f"answer {asked[-1] if asked else 'none'}")
+    said = json.dumps(body["messages"])
+    if task := _TASK.search(said) if "question" not in said else None:
+        return ModelAnswer(text=f"found {task[1]}")
+    asked = _QUESTION.findall(said)
+    number = int(asked[-1]) if asked else 0
+    if number and number % DELEGATE_EVERY == 0 and str(number) not in _FOUND.findall(said):
+        return ModelAnswer(calls=(ModelCall("delegate", {"agent": "bea", "task": f"task {number}"}),))
+    return ModelAnswer(text=f"answer {number}")
 
 
 def _send(url: str, number: int) -> bool:

@@ -343,10 +343,10 @@ async def half_open_connections(run: ChaosRun) -> Outcome:
 
 
 async def kill_while_events_arrive(run: ChaosRun) -> Outcome:
-    """`kill -9` at random moments, while webhooks, a polled resource and a schedule are at work."""
+    """`kill -9` at random moments, while webhooks, a poll, a schedule, workflows and delegations are at work."""
     kills = run.times(200)
     effects = await kill_while_events_come(kills, run.seed)
-    expected = "each webhook, item and tick has its post or answer once"
+    expected = "each webhook, item, tick and delegation has its post or answer once"
     return Outcome(f"{kills} kills while events come in", expected, effects.describe(), not effects.wrong)
 
 

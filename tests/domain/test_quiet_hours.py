@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, time, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from denizen.domain.event_listener import QuietHours
@@ -38,10 +38,11 @@ def test_quiet_hours_of_a_day_end_on_that_day() -> None:
     st.integers(0, 3 * 24 * 60),
     st.lists(st.times(), min_size=2, max_size=2, unique_by=lambda each: (each.hour, each.minute)),
 )
-def test_quiet_hours_end_later_within_a_day_and_are_over_then_also_when_clocks_change(
+@example(datetime(2026, 3, 28, tzinfo=UTC), 61, [time(2, 1), time(2)])
+def test_quiet_hours_end_later_within_two_days_and_are_over_then_also_when_clocks_change(
     day: datetime, minutes: int, hours: list[time]
 ) -> None:
     quiet = QuietHours(*(each.replace(second=0, microsecond=0) for each in hours), zone="Europe/Berlin")
     now = day + timedelta(minutes=minutes)
     end = quiet.find_end(now)
-    assert end is None or (now < end <= now + timedelta(hours=25) and quiet.find_end(end) is None)
+    assert end is None or (now < end <= now + timedelta(hours=49) and quiet.find_end(end) is None)

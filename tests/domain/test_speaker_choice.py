@@ -130,6 +130,7 @@ def test_the_last_answer_to_a_person_is_a_reply_to_one_of_their_posts() -> None:
     assert find_last_answer(posts, "eve", "bot") is None
 
 
+@pytest.mark.proves("X-no-action")
 @pytest.mark.parametrize(
     ("text", "silent"),
     [

@@ -51,7 +51,7 @@ def make_block(lines: tuple[TranscriptLine, ...], number: int = 1) -> Transcript
     )
 
 
-@pytest.mark.proves("C3", "C-config-chars-per-token")
+@pytest.mark.proves("C3")
 def test_a_line_has_name_and_words_and_costs_a_quarter_of_its_characters_and_four() -> None:
     line = post_line(post(1, " it rains\nhere "))
     assert line.text == "Ana: it rains\nhere"

@@ -302,6 +302,7 @@ def test_every_run_comes_to_an_end_and_runs_no_node_twice(pairs: list[tuple[int,
 def test_places_are_filled_and_what_is_filled_in_has_none():
     scope: JsonObject = {"event": {"user": {"name": "{{run.id}}"}, "n": 3}, "a": {"items": [1, 2]}}
     assert fill("Hi {{event.user.name}}, {{ event.n }} {{event.x}}!", scope) == "Hi {{run.id}}, 3 !"
+    assert fill(r"\{{event.n}} is {{event.n}}", scope) == "{{event.n}} is 3"
     assert fill({"x": ["{{a.items}}", "{{event.n}}", "{{a.items.1}}"]}, scope) == {"x": [[1, 2], 3, 2]}
 
 

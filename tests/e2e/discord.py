@@ -107,7 +107,9 @@ class DiscordDeployment(Deployment):
             ),
             aliases="".join(f", {alias}: {model}" for alias, model in (aliases or {}).items()),
             overrides=overrides,
-            agents=", ".join(f"{name}: {{{(agents or {}).get(name, '')}}}" for name in {"ada": "", **tokens}),
+            agents=", ".join(
+                f"{name}: {{{(agents or {}).get(name, '')}}}" for name in {"ada": "", **tokens, **(agents or {})}
+            ),
             accounts=", ".join(f'{name}: "${{{_variable(name)}}}"' for name in tokens),
             preview=str(preview).lower(),
             conduct="".join(f"    {line}\n" for line in conduct),

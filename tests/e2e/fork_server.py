@@ -111,13 +111,20 @@ class ForkServer:
         self.close()
 
     def start(
-        self, args: Sequence[str], environment: Mapping[str, str], network: str = "", *, limit_s: float = HANG_LIMIT_S
+        self,
+        args: Sequence[str],
+        environment: Mapping[str, str],
+        network: str = "",
+        *,
+        pauses: Mapping[str, float] | None = None,
+        limit_s: float = HANG_LIMIT_S,
     ) -> Child:
         """`denizen` with these arguments, in the folder of this process, and in the network namespace of that file.
+        `pauses` are constants, as `denizen.module.NAME`, with what they are in that process.
         Raises ForkServerGoneError, OSError.
         """
         start = {"args": args, "environment": dict(environment), "folder": os.getcwd(), "network": network}  # noqa: PTH109
-        told = json.dumps(start)
+        told = json.dumps({**start, "pauses": dict(pauses or {})})
         with ExitStack() as ours, ExitStack() as theirs:
             answers, answering = socket.socketpair()
             ours.enter_context(answers)
@@ -183,8 +190,11 @@ def _import_everything() -> None:
     wanted = [name for name in found if not name.startswith(_LEFT_OUT) and ".inside" not in name]
     for name in [*wanted, "alembic.command", "alembic.config"]:
         importlib.import_module(name)
-    # What reads the configuration is made when it first reads one.
+    # What reads the configuration is made when it first reads one, and what describes tools when somebody asks.
     importlib.import_module("denizen.app.settings.schema").Config.model_validate({"agents": {"denizen": {}}})
+    builtin = importlib.import_module("denizen.builtin_skills")
+    for name in builtin.BUILTIN:
+        builtin.load_builtin(name).specs()
 
 
 def _fork_on_request(requests: socket.socket) -> None:
@@ -273,9 +283,18 @@ def _enter_network(file: str) -> None:
 
 
 def _prepare_child(
-    streams: Sequence[int], args: list[str], environment: dict[str, str], folder: str, network: str
+    streams: Sequence[int],
+    args: list[str],
+    environment: dict[str, str],
+    folder: str,
+    network: str,
+    pauses: dict[str, float],
 ) -> None:
     """A process as it is after `python -m denizen` began."""
+    for constant, pause_s in pauses.items():
+        module, _, name = constant.rpartition(".")
+        getattr(sys.modules[module], name)  # a misspelt one fails
+        setattr(sys.modules[module], name, pause_s)
     if network:
         _enter_network(network)
     for number, descriptor in enumerate(streams):

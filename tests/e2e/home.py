@@ -29,12 +29,23 @@ agents:
 {rest}"""
 
 
+LOOKS = {
+    "denizen.engine.event_bus.bus.LOOK_EVERY_S": 0.5,
+    "denizen.engine.feeds.poller.LOOK_EVERY_S": 0.5,
+    "denizen.engine.schedules.runner.LOOK_EVERY_S": 0.5,
+}
+"""How often a server looks for what a command has left it: no test need sit out 20 or 30 s."""
+
+
 @dataclass(slots=True)
 class Home:
-    """`folder` need not exist. `variables` are added to an environment that knows nothing of the machine's own keys."""
+    """`folder` need not exist. `variables` are added to an environment that knows nothing of the machine's own keys.
+    `pauses` are constants of Denizen, as `denizen.module.NAME`, that are others in the processes of a test.
+    """
 
     folder: Path
     variables: dict[str, str] = field(default_factory=dict[str, str])
+    pauses: dict[str, float] = field(default_factory=lambda: dict(LOOKS))
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -61,7 +72,7 @@ class Home:
         """`before` is Python that the process runs first, with `anew` it imports everything itself."""
         own = ["--home", str(self.folder), *args]
         if not before and not anew:
-            return start_soon(own, self.environment)
+            return start_soon(own, self.environment, pauses=self.pauses)
         command = [*DENIZEN, *own]
         return start(after(before, command) if before else command, self.environment)
 

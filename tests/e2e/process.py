@@ -176,10 +176,15 @@ class RunningProcess:
 
 
 def start_soon(
-    args: Sequence[str], environment: Mapping[str, str], *, network: str = "", limit_s: float = PROCESS_LIMIT_S
+    args: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    network: str = "",
+    pauses: Mapping[str, float] | None = None,
+    limit_s: float = PROCESS_LIMIT_S,
 ) -> RunningProcess:
     """`denizen` with pipes, and without the time that imports take (`fork_server.py`)."""
-    child = get_fork_server().start(args, environment, network)
+    child = get_fork_server().start(args, environment, network, pauses=pauses)
     return RunningProcess(child, OutputStream(child.stdout), OutputStream(child.stderr), child.stdin.write, limit_s)
 
 

@@ -1,4 +1,4 @@
-"""Events and schedules while `denizen run` is killed again and again."""
+"""Events, schedules, workflows and delegations while `denizen run` is killed again and again."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 KILLS = 15
 
 
-async def test_each_event_and_tick_has_its_effect_once_however_often_the_process_is_killed() -> None:
+async def test_each_event_tick_and_delegation_has_its_effect_once_however_often_the_process_is_killed() -> None:
     effects = await kill_while_events_come(KILLS)
     assert effects.sent > 0 and not effects.wrong, effects.describe()

@@ -160,6 +160,7 @@ async def test_a_killed_gateway_leaves_its_account_to_another(deployment: Discor
 
 async def test_two_processes_cannot_have_the_same_name(deployment: DiscordDeployment, postgres_url: str) -> None:
     configure(deployment, postgres_url)
+    deployment.home.pauses["denizen.adapters.fleet.nodes.PATIENCE_S"] = 1
     async with member(deployment, "worker", "work"):
         again = await to_thread.run_sync(
             partial(deployment.home.do, "run", "--port", "0", "--role", "worker", "--name", "work")

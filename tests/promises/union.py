@@ -256,6 +256,7 @@ UNION: tuple[Requirement, ...] = (
         issue="context",
     ),
     Requirement(
+        # The tests ask the smallest model of the catalogue: the weights of the default one are a download of 1.1 GB.
         "P6",
         "product promise 6",
         "Without key, token or server one command gives a working agent on an embedded model, SQLite and a web page.",

@@ -317,6 +317,14 @@ VEXAI: tuple[Requirement, ...] = (
         issue="automation",
     ),
     Requirement(
+        "V32-openapi",
+        "1.8 integrations",
+        "A custom API can be imported from an OpenAPI document, and its operations found, described and called by "
+        "their ids with arguments that are checked before anything is sent.",
+        status="covered",
+        issue="automation",
+    ),
+    Requirement(
         "V33",
         "1.8",
         "A feed can be subscribed to, listed and dropped; its items appear as embed, compact or full text of at most "

@@ -487,7 +487,7 @@ async def test_it_closes_although_its_database_has_gone(postgres_server: str, op
 
 @pytest.mark.xdist_group("postgres")
 async def test_runs_that_were_handed_in_begin_in_the_order_of_their_lanes_where_they_are_claimed(
-    opened: Open, postgres_url: str
+    postgres_url: str, opened: Open
 ) -> None:
     begun: list[Json] = []
 
@@ -514,7 +514,7 @@ async def test_runs_that_were_handed_in_begin_in_the_order_of_their_lanes_where_
 
 @pytest.mark.xdist_group("postgres")
 async def test_a_person_behind_a_schedule_waits_for_it_and_makes_their_lane_urgent(
-    opened: Open, postgres_url: str
+    postgres_url: str, opened: Open
 ) -> None:
     begun: list[Json] = []
 
@@ -543,7 +543,7 @@ def give_to(url: str, executor: str, run_id: str) -> None:
 
 @pytest.mark.xdist_group("postgres")
 async def test_a_process_that_claims_leaves_its_own_run_to_the_one_that_has_the_lane(
-    opened: Open, postgres_url: str
+    postgres_url: str, opened: Open
 ) -> None:
     begun: list[Json] = []
 
@@ -565,7 +565,7 @@ async def test_a_process_that_claims_leaves_its_own_run_to_the_one_that_has_the_
 
 
 @pytest.mark.xdist_group("postgres")
-async def test_a_run_that_was_taken_up_and_has_not_begun_is_not_taken_up_again(opened: Open, postgres_url: str) -> None:
+async def test_a_run_that_was_taken_up_and_has_not_begun_is_not_taken_up_again(postgres_url: str, opened: Open) -> None:
     begun: list[Json] = []
 
     async def work(payload: JsonObject) -> Json:
@@ -593,7 +593,7 @@ async def test_a_run_that_was_taken_up_and_has_not_begun_is_not_taken_up_again(o
 
 
 @pytest.mark.xdist_group("postgres")
-async def test_a_process_that_has_a_run_anew_ends_what_it_did_before(opened: Open, postgres_url: str) -> None:
+async def test_a_process_that_has_a_run_anew_ends_what_it_did_before(postgres_url: str, opened: Open) -> None:
     ends: list[str] = []
     begun = [anyio.Event(), anyio.Event()]
 
@@ -622,7 +622,7 @@ async def test_a_process_that_has_a_run_anew_ends_what_it_did_before(opened: Ope
 
 @pytest.mark.xdist_group("postgres")
 async def test_a_process_that_may_be_taken_for_dead_begins_no_step_until_it_knows(
-    opened: Open, postgres_url: str
+    postgres_url: str, opened: Open
 ) -> None:
     begun, may_go_on, acts = anyio.Event(), anyio.Event(), list[str]()
 
@@ -664,7 +664,7 @@ async def _is_idle(durable: DbosExecution) -> bool:
 
 
 @pytest.mark.xdist_group("postgres")
-async def test_runs_of_a_dead_process_go_back_to_their_places_in_their_lanes(opened: Open, postgres_url: str) -> None:
+async def test_runs_of_a_dead_process_go_back_to_their_places_in_their_lanes(postgres_url: str, opened: Open) -> None:
     begun: list[Json] = []
 
     async def work(payload: JsonObject) -> Json:
@@ -683,7 +683,7 @@ async def test_runs_of_a_dead_process_go_back_to_their_places_in_their_lanes(ope
 
 
 @pytest.mark.xdist_group("postgres")
-async def test_a_process_that_ends_hands_its_runs_back_and_takes_no_more(opened: Open, postgres_url: str) -> None:
+async def test_a_process_that_ends_hands_its_runs_back_and_takes_no_more(postgres_url: str, opened: Open) -> None:
     begun = anyio.Event()
 
     async def hang(_payload: JsonObject) -> Json:
@@ -705,7 +705,7 @@ async def test_a_process_that_ends_hands_its_runs_back_and_takes_no_more(opened:
 
 
 @pytest.mark.xdist_group("postgres")
-async def test_a_process_that_is_alone_ends_what_a_fleet_has_left(opened: Open, postgres_url: str) -> None:
+async def test_a_process_that_is_alone_ends_what_a_fleet_has_left(postgres_url: str, opened: Open) -> None:
     begun, ended = anyio.Event(), list[Json]()
 
     async def hang(_payload: JsonObject) -> Json:
@@ -731,7 +731,7 @@ async def test_a_process_that_is_alone_ends_what_a_fleet_has_left(opened: Open, 
 
 
 @pytest.mark.xdist_group("postgres")
-async def test_runs_that_only_wait_leave_room_for_others(opened: Open, postgres_url: str) -> None:
+async def test_runs_that_only_wait_leave_room_for_others(postgres_url: str, opened: Open) -> None:
     begun, approved = anyio.Event(), anyio.Event()
 
     async def work(payload: JsonObject) -> Json:

@@ -1,6 +1,6 @@
 """Hostile lines for the programs that take a program, a format or a set as text, and for `test` and `rg`.
 
-As in `hostile.py`: those of REFUSED never run, those of CONTAINED may run and do no harm.
+As in `hostile.py`: those of REFUSED never run, those of CONTAINED and ENDLESS may run and do no harm.
 """
 
 from __future__ import annotations
@@ -494,8 +494,6 @@ fgrep x ../outside/secret.txt
 """.strip().splitlines()
 
 _CONTAINED = r"""
-awk 'BEGIN { while (1) x = x "a" }'
-awk 'BEGIN { while (1); }'
 awk 'BEGIN { while (1) print "x" }'
 awk 'function f(n) { return f(n + 1) } BEGIN { f(1) }'
 awk 'BEGIN { printf "%999999999d\n", 1 }'
@@ -523,9 +521,7 @@ awk 'BEGIN { exit 112 }'
 awk '#'
 awk 'BEGIN { printf "%c%c", 27, 7 }'
 find . -type f -exec awk 1 {} +
-jq -n '[range(1e9)] | length'
 jq -n 'range(1e12)'
-jq -n 'def f: f; f'
 jq -n 'def f: [f]; f'
 jq -n '[limit(9; repeat(1))]'
 jq -n '"aaaaaaaaaaaaaaaaaaaaaaaaaaaa" | test("(a+)+$")'
@@ -550,7 +546,6 @@ jq -n '1e1000000'
 jq -n '[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]'
 find . -name '*.json' -exec jq -r .name {} +
 sed -n '/foo/p' link passwd
-sed ':a;ba' README.md
 sed 'G;G;G;G' docs/numbers.txt
 sed ':a;G;h;ba' docs/numbers.txt
 sed 's/\(a*\)*b/x/' README.md
@@ -630,3 +625,11 @@ REFUSED: tuple[str, ...] = (
     *_RG,
 )
 CONTAINED: tuple[str, ...] = tuple(_CONTAINED)
+ENDLESS = (
+    "awk 'BEGIN { while (1) x = x \"a\" }'",
+    "awk 'BEGIN { while (1); }'",
+    "jq -n '[range(1e9)] | length'",
+    "jq -n 'def f: f; f'",
+    "sed ':a;ba' README.md",
+)
+"""Those of the contained that go on until they are stopped."""

@@ -18,18 +18,21 @@ pytestmark = [pytest.mark.anyio, pytest.mark.proves("S17", "S18", "S19", "SW2", 
 CORPORA = (hostile, hostile_programs, hostile_grammar)
 REFUSED = tuple(line for corpus in CORPORA for line in corpus.REFUSED)
 CONTAINED = tuple(line for corpus in CORPORA for line in corpus.CONTAINED)
+ENDLESS = hostile_programs.ENDLESS
+ENDLESS_LIMIT_S = 0.5
+"""Each endless line takes this long whatever the machine does."""
 
 
 def test_the_corpus_has_hundreds_of_lines_and_none_twice() -> None:
     assert len(REFUSED) > 1300
     assert len(CONTAINED) > 300
-    assert len({*REFUSED, *CONTAINED}) == len(REFUSED) + len(CONTAINED)
+    assert len({*REFUSED, *CONTAINED, *ENDLESS}) == len(REFUSED) + len(CONTAINED) + len(ENDLESS)
 
 
 async def test_no_hostile_line_gets_through(tier: str, documents: SandboxFolder) -> None:
     before = documents.picture()
-    commands = [documents.fill(line) for line in (*REFUSED, *CONTAINED)]
-    results = await run_all(tier, documents.root, commands)
+    results = await run_all(tier, documents.root, [documents.fill(line) for line in (*REFUSED, *CONTAINED)])
+    results += await run_all(tier, documents.root, list(ENDLESS), ENDLESS_LIMIT_S)
     assert documents.picture() == before
     check(results, len(REFUSED))
 
@@ -46,6 +49,7 @@ def test_no_hostile_line_gets_through_for_a_user_without_privileges(tier: str) -
         rows = run_as_nobody(interpreter, tier, documents.root, commands)
         if isinstance(rows, dict):
             pytest.skip(f"{tier} cannot be had by other users here: {rows}")
+        rows += run_as_nobody(interpreter, tier, documents.root, ENDLESS, ENDLESS_LIMIT_S)
         assert documents.picture() == before
         check((ShellResult(**row) for row in rows), len(REFUSED))
 

@@ -20,6 +20,9 @@ async def test_a_task_is_added_with_a_title_and_a_status_and_listed_where_it_was
         assert added.text.startswith("Added `tsk_")
         assert "in progress: Buy tea" in added.text
         await engine.give("/tasks add Buy milk", BEN)
+        slash = await engine.slash("tasks", "add", {"title": "Sell tea", "status": "done"})
+        assert "done: Sell tea" in slash.text
+        assert "Sell tea" in (await engine.slash("tasks", "list", {"status": "done"})).text
         assert (await engine.give("/tasks list", BEN)).text.count("Buy") == 2
         assert "Buy milk" not in (await engine.slash("tasks", "list", {"status": "in_progress"})).text
         for room in (OTHER_ROOM, DIRECT):

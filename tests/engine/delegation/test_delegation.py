@@ -235,6 +235,17 @@ async def test_a_delegated_agent_can_neither_delegate_nor_administrate() -> None
         assert len(await engine.list_turns(CLEO)) == 1
 
 
+async def test_two_agents_that_delegate_to_each_other_stop_at_the_second() -> None:
+    bob_delegates = replace(AGENTS[1], tool_access=ToolAccess(delegates_to=(NAME,)))
+    ada = ScriptedModel(hand_on("Your turn"), ScriptedReply("done"))
+    bob = ScriptedModel(hand_on("No, yours", agent=NAME), ScriptedReply("I keep it"))
+    async with open_agents(ada, bob, agents=(ADA, bob_delegates)) as engine:
+        await engine.say("go")
+        assert "There is no tool 'delegate'" in find_results(bob)[0].text
+        assert without_times(last_result(ada)) == "I keep it"
+        assert [len(await engine.list_turns(each)) for each in (NAME, BOB)] == [1, 1]
+
+
 async def test_a_skill_cannot_delegate_from_within_a_delegated_turn() -> None:
     bob_delegates = replace(AGENTS[1], tool_access=ToolAccess(delegates_to=(CLEO,)))
     ada, bob = ScriptedModel(hand_on("go"), ScriptedReply("done")), ScriptedModel()

@@ -23,6 +23,8 @@ from denizen.domain.event_listener import (
     FieldCondition,
     QuietHours,
 )
+from denizen.domain.event_source import PollSource, SourceMapping
+from denizen.domain.feed import FeedVersion
 from denizen.domain.ids import AgentName, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import RoleName
@@ -31,7 +33,9 @@ from denizen.domain.workflow_triggers import CALL_TRIGGER, read_tool_call
 from denizen.engine.event_bus.access import EventTools
 from denizen.engine.event_bus.bus import LOOK_EVERY_S, MAX_DIGEST_EVENTS
 from denizen.engine.event_bus.log import EventLog
+from denizen.engine.event_bus.polls import ResourcePoller
 from denizen.ports.channel import CommunityEvent
+from denizen.ports.event_sources import ResourceReading
 from denizen.ports.events import EventSearch
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -404,6 +408,30 @@ async def test_an_agents_own_post_does_not_trigger_its_listener() -> None:
             await server.bus.look()
             assert await server.said() == ["I heard you."]
         assert len(await list_events(server)) == 1
+
+
+async def test_a_resource_that_shows_what_its_listener_posts_is_stopped_by_the_hourly_limit() -> None:
+    world = World()
+    echo = replace(at(world, POST), on=("poll.*",), per_hour=3)
+    echo = replace(echo, action=replace(echo.action, message="again: {{id}}"))
+    source = PollSource(name="board", url="https://a.b/", mapping=SourceMapping(id="id"), takes_first=True)
+    async with open_platform(world, events=[echo], sources=[source]) as server:
+
+        class Board:
+            async def read(self, source: PollSource, known: FeedVersion) -> ResourceReading:
+                posts = world.platform.list_posts(world.general.id)
+                return ResourceReading([{"id": str(number)} for number in range(len(posts) + 1)], known)
+
+        poller = ResourcePoller(server.runtime, server.store, world.clock, server.bus, Board())
+        for _ in range(6):
+            await poller.poll_due()
+            await server.bus.look()
+            await server.settled()
+            world.clock.advance(source.every.total_seconds())
+        assert await server.said() == ["again: 0", "again: 1", "again: 2"]
+        last = (await list_events(server))[-1]
+        [left_out] = await deliveries(server, last)
+        assert left_out.note == "It has acted 3 times within an hour, which is its limit."
 
 
 async def test_what_two_accounts_tell_is_one_event_and_what_happens_again_is_another() -> None:

@@ -151,6 +151,7 @@ async def count_exchanges(fixture: PlatformFixture) -> int:
         return await work.inbox.count_bot_replies("discord", fixture.world.general.id)
 
 
+@pytest.mark.proves("X-no-action")
 @pytest.mark.parametrize(("answer", "heard"), [(SILENCE, False), (f"I prefer {SILENCE} here.", True)])
 async def test_one_that_may_join_in_stays_silent_by_the_agreed_word_alone(answer: str, *, heard: bool) -> None:
     world, model = World(), make_model(ada=ScriptedReply(answer))

@@ -266,7 +266,7 @@ async def test_typing_is_shown_while_the_turn_runs_and_ends_with_it() -> None:
 
 @pytest.mark.proves("S35-signals")
 async def test_configured_reactions_show_that_a_message_was_seen_and_done() -> None:
-    account_policy = AccountPolicy(style=ReplyStyle(reactions=Reactions(seen="👀", done="👍"), preview=False))
+    account_policy = AccountPolicy(style=ReplyStyle(reactions=Reactions(seen="👀", done="👍")))
     gate = ReplyGate()
     async with open_platform(
         model=ScriptedModel(ScriptedReply("ok", before=gate)), account_policy=account_policy

@@ -186,7 +186,7 @@ async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None
     assert budget.total - 20 < sum(-(-len(line) // 4) + 4 for line in lines) <= budget.total
 
 
-@pytest.mark.proves("C6", "C7", "C-config-context-tokens", "C-config-blocks", "C-config-chars-per-token", "E4")
+@pytest.mark.proves("C6", "C7", "C-config-context-tokens", "C-config-blocks", "E4")
 async def test_a_smaller_budget_than_the_guaranteed_tail_is_exceeded_by_it() -> None:
     world = World()
     write_posts(world, 1000)

@@ -152,9 +152,10 @@ async def test_history_is_read_added_to_formatted_for_a_model_and_cleared() -> N
 
 
 @pytest.mark.proves("S11")
-async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away() -> None:
+@pytest.mark.parametrize(("budget", "length"), [(TurnLimits().max_history_tokens, 41_000), (60_000, 45_000)])
+async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away(budget: int, length: int) -> None:
     async def find(asked: ToolCall, scope: CallScope) -> ToolResult:
-        return ToolResult("r" * 45_000)
+        return ToolResult("r" * length)
 
     usual, large = (Usage(input_tokens=tokens, output_tokens=5, requests=1) for tokens in (30_000, 40_001))
     looks = [ScriptedReply(calls=[call("look", q=str(at))], usage=usual) for at in range(2)]
@@ -167,7 +168,13 @@ async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away()
     ]
     model = ScriptedModel(*looks, ScriptedReply("one", usage=usual), *later)
     async with open_engine(
-        model, ToolsetFixture(run=find), agent=Agent(NAME, limits=TurnLimits(max_history_tokens=60_000))
+        model,
+        ToolsetFixture(run=find),
+        agent=Agent(
+            NAME,
+            limits=TurnLimits(max_history_tokens=budget),
+            history=HistorySettings(summaries=SummaryPolicy(enabled=False)),
+        ),
     ) as engine:
         for number in range(1, 7):
             await engine.say(f"q{number}")
