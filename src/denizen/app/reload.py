@@ -11,7 +11,6 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
-from dataclasses import replace
 from functools import partial
 from os.path import samestat
 from pathlib import Path
@@ -89,8 +88,9 @@ class Reloader:
         async with self._lock:
             denizen = self._denizen
             self._check_not_moved()
-            settings = load_settings(denizen.home, read_environment(), known_tools=BUILTIN)
-            settings = replace(settings, simulation=denizen.simulation)
+            settings = load_settings(
+                denizen.home, read_environment(), known_tools=BUILTIN, simulation=denizen.simulation
+            )
             _check_not_emptied(settings, denizen.settings)
             current = denizen.runtime.current.number
             are_skills_same = not await denizen.generation_deps.own_skills.has_changed(settings.skills)

@@ -84,7 +84,9 @@ class QuietHours:
     skips: bool = False
 
     def find_end(self, now: datetime) -> datetime | None:
-        """Returns when the hours that now is in will end; None outside of them."""
+        """Returns when the hours that now is in will end; None outside of them. Where clocks leave out the minutes
+        between two nights, both are one.
+        """
         here = now.astimezone(ZoneInfo(self.zone))
         clock = here.time().replace(tzinfo=None)
         if self.begins < self.ends:
@@ -94,7 +96,8 @@ class QuietHours:
         if not is_quiet:
             return None
         end = here.replace(hour=self.ends.hour, minute=self.ends.minute, second=0, microsecond=0)
-        return (end + timedelta(days=is_tomorrow)).astimezone(UTC)
+        end = (end + timedelta(days=is_tomorrow)).astimezone(UTC)
+        return self.find_end(end) or end
 
 
 @record(kw_only=True)

@@ -126,7 +126,9 @@ class ChatCommands:
                     yield Notice(text)
         if not reply.is_pending:
             self.chats.tell_changed(running.place.conversation_id)
-            yield CommandDone(reply, running.agent)
+            # The command may have begun or ended a hand-over.
+            handed = await self.services.handovers.find_in_session(running.place)
+            yield CommandDone(reply, self.services.handovers.choose_agent(handed, running.agent))
             return
         mode = chat.mode if chat is not None else ChatMode.CHAT
         async with aclosing(self.chats.stream(running.asked, mode=mode, is_plain=not typed.is_chat)) as events:
